@@ -1,0 +1,41 @@
+"""Language models: the protocol, the models that need no key, and adapters over HTTP."""
+
+from bascule.models._protocol import (
+    File,
+    Finish,
+    FinishReason,
+    LanguageModel,
+    ModelCall,
+    ModelCapabilities,
+    ModelPart,
+    ModelSettings,
+    ModelTool,
+    Raw,
+    ReasoningDelta,
+    Source,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolChoice,
+    Usage,
+)
+
+__all__ = [
+    "File",
+    "Finish",
+    "FinishReason",
+    "LanguageModel",
+    "ModelCall",
+    "ModelCapabilities",
+    "ModelPart",
+    "ModelSettings",
+    "ModelTool",
+    "Raw",
+    "ReasoningDelta",
+    "Source",
+    "TextDelta",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolChoice",
+    "Usage",
+]
