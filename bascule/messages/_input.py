@@ -9,7 +9,7 @@ from bascule.messages._parts import JsonObject, Message, Part, Role, TextPart
 
 __all__ = ["MessagesInput", "normalize"]
 
-MessagesInput: TypeAlias = "str | Message | JsonObject | Sequence[str | Message | JsonObject]"
+MessagesInput: TypeAlias = str | Message | JsonObject | Sequence[str | Message | JsonObject]
 """A text, a message, a mapping with ``role`` and ``content`` or ``parts``, or a sequence of those."""
 
 _ROLES: tuple[str, ...] = get_args(Role)

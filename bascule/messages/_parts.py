@@ -25,8 +25,8 @@ __all__ = [
     "utc_now",
 ]
 
-JsonValue: TypeAlias = "Mapping[str, JsonValue] | Sequence[JsonValue] | str | int | float | bool | None"
-JsonObject: TypeAlias = "Mapping[str, JsonValue]"
+JsonValue: TypeAlias = Mapping[str, "JsonValue"] | Sequence["JsonValue"] | str | int | float | bool | None
+JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 Role = Literal["system", "user", "assistant", "signal"]
 
