@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from bascule.context import CancelToken, RequestContext
 from bascule.messages import JsonObject, JsonValue, Message
+from bascule.stream import Usage
 
 __all__ = [
     "File",
@@ -28,29 +29,6 @@ __all__ = [
 ]
 
 FinishReason: TypeAlias = Literal["stop", "length", "tool-calls", "content-filter", "error", "other", "unknown"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens that were used; ``None``-free so that usages add up."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    cached_input_tokens: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +98,7 @@ class Finish:
     response_model: str | None = None
 
 
-ModelPart: TypeAlias = (
-    TextDelta | ReasoningDelta | ToolCallDelta | ToolCall | Source | File | Raw | Usage | Finish
-)
+ModelPart: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | ToolCall | Source | File | Raw | Usage | Finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,18 @@
+"""The events of a run's stream, and what a run came to."""
+
+# The event classes are many and each module lists its own: one line per module keeps this page readable.
+from bascule.stream import _acp_chunks, _agent_chunks, _result, _tool_chunks, _workflow_chunks
+from bascule.stream._acp_chunks import *  # noqa: F403
+from bascule.stream._agent_chunks import *  # noqa: F403
+from bascule.stream._chunk import Chunk, Sender, Wire
+from bascule.stream._result import *  # noqa: F403
+from bascule.stream._tool_chunks import *  # noqa: F403
+from bascule.stream._usage import Usage
+from bascule.stream._workflow_chunks import *  # noqa: F403
+
+__all__ = ["Chunk", "Sender", "Usage", "Wire"]
+__all__ += _acp_chunks.__all__
+__all__ += _agent_chunks.__all__
+__all__ += _result.__all__
+__all__ += _tool_chunks.__all__
+__all__ += _workflow_chunks.__all__

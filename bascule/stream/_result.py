@@ -1,0 +1,320 @@
+"""What a run came to: the fold of its stream."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from bascule.errors import AgentRunError, ModelError
+from bascule.messages import JsonValue, Message
+from bascule.stream._agent_chunks import (
+    AbortChunk,
+    ErrorChunk,
+    FileChunk,
+    FinishChunk,
+    ReasoningDeltaChunk,
+    RunFinishReason,
+    SourceChunk,
+    StartChunk,
+    StepFinishChunk,
+    StepStartChunk,
+    StoppedBy,
+    TextDeltaChunk,
+)
+from bascule.stream._acp_chunks import AcpNoticeChunk
+from bascule.stream._chunk import Chunk
+from bascule.stream._tool_chunks import (
+    PendingCall,
+    SuspendedChunk,
+    ToolCallChunk,
+    ToolErrorChunk,
+    ToolErrorKind,
+    ToolOutputDeniedChunk,
+    ToolResultChunk,
+)
+from bascule.stream._usage import Usage
+
+__all__ = ["FullOutput", "RunFold", "RunStatus", "Step", "ToolCallItem", "ToolResultItem", "error_to_raise", "fold"]
+
+RunStatus: TypeAlias = Literal["running", "success", "failed", "canceled", "suspended", "tripwire"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallItem:
+    """One tool call of a run."""
+
+    tool_call_id: str
+    tool_name: str
+    args: JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultItem:
+    """What came of one tool call: there is one for every call.
+
+    Attributes:
+        result: what the tool returned, or the text that the model was shown.
+        is_error: whether the call failed.
+        error: the error text.
+        kind: why it failed.
+        cancelled: whether the run was stopped while the tool ran.
+        rejected: whether a person or a policy declined it.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    args: JsonValue
+    result: JsonValue = None
+    is_error: bool = False
+    error: str | None = None
+    kind: ToolErrorKind | None = None
+    cancelled: bool = False
+    rejected: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One model call with the tools that it asked for; ``number`` counts from 0."""
+
+    number: int
+    text: str = ""
+    reasoning_text: str = ""
+    tool_calls: tuple[ToolCallItem, ...] = ()
+    tool_results: tuple[ToolResultItem, ...] = ()
+    finish_reason: RunFinishReason = "unknown"
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullOutput:
+    """The whole result of a run.
+
+    Attributes:
+        status: ``success``, ``failed``, ``canceled``, ``suspended`` or ``tripwire``.
+        text: the text of the last step.
+        all_text: the text of all steps, joined.
+        tool_calls: every tool call, in order.
+        tool_results: one entry for every call, in the order in which they ended.
+        steps: the model calls one by one.
+        usage: tokens of the whole run.
+        finish_reason: why the run ended.
+        stopped_by: what ended the loop before the model did.
+        error: the exception, when status is ``failed``.
+        pending: the calls that wait for an answer, when status is ``suspended``.
+        warnings: what the developer should know.
+        messages: the conversation's messages that this run added, as they are stored.
+        remembered_messages: the messages that memory contributed to the prompt.
+    """
+
+    run_id: str = ""
+    message_id: str = ""
+    status: RunStatus = "running"
+    text: str = ""
+    all_text: str = ""
+    reasoning_text: str = ""
+    sources: tuple[SourceChunk, ...] = ()
+    files: tuple[FileChunk, ...] = ()
+    tool_calls: tuple[ToolCallItem, ...] = ()
+    tool_results: tuple[ToolResultItem, ...] = ()
+    steps: tuple[Step, ...] = ()
+    usage: Usage = Usage()
+    finish_reason: RunFinishReason = "unknown"
+    stopped_by: StoppedBy | None = None
+    error: Exception | None = field(default=None, compare=False)
+    pending: tuple[PendingCall, ...] = ()
+    warnings: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+    remembered_messages: tuple[Message, ...] = ()
+
+    @property
+    def total_usage(self) -> Usage:
+        """The same as ``usage``: the whole run."""
+        return self.usage
+
+
+def fold(chunks: Iterable[Chunk]) -> FullOutput:
+    """Return what a run came to, from its events; may be called on an unfinished run."""
+    state = RunFold()
+    for chunk in chunks:
+        state.apply(chunk)
+    return state.output()
+
+
+class RunFold:
+    """Takes a run's events one by one and knows its result at any moment."""
+
+    def __init__(self) -> None:
+        self._out = FullOutput()
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._all_text: list[str] = []
+        self._all_reasoning: list[str] = []
+        self._calls: list[ToolCallItem] = []
+        self._results: list[ToolResultItem] = []
+        self._steps: list[Step] = []
+        self._step_from = (0, 0)
+        self._sources: list[SourceChunk] = []
+        self._files: list[FileChunk] = []
+        self._warnings: list[str] = []
+
+    def apply(self, chunk: Chunk) -> None:
+        """Take the next event; kinds that carry no result are passed over."""
+        handler = _TABLE.get(type(chunk))
+        if handler is not None:
+            handler(self, chunk)
+
+    def output(self) -> FullOutput:
+        """Return the result so far."""
+        last = "".join(self._text) if self._text or not self._steps else self._steps[-1].text
+        return replace(
+            self._out,
+            text=last,
+            all_text="".join(self._all_text),
+            reasoning_text="".join(self._all_reasoning),
+            sources=tuple(self._sources),
+            files=tuple(self._files),
+            tool_calls=tuple(self._calls),
+            tool_results=tuple(self._results),
+            steps=tuple(self._steps),
+            warnings=(*self._warnings, *self._out.warnings),
+        )
+
+    def _start(self, chunk: StartChunk) -> None:
+        self._out = replace(self._out, run_id=chunk.run_id, message_id=chunk.message_id)
+
+    def _step_start(self, _: StepStartChunk) -> None:
+        self._text, self._reasoning = [], []
+        self._step_from = (len(self._calls), len(self._results))
+
+    def _text_delta(self, chunk: TextDeltaChunk) -> None:
+        self._text.append(chunk.text)
+        self._all_text.append(chunk.text)
+
+    def _reasoning_delta(self, chunk: ReasoningDeltaChunk) -> None:
+        self._reasoning.append(chunk.text)
+        self._all_reasoning.append(chunk.text)
+
+    def _source(self, chunk: SourceChunk) -> None:
+        self._sources.append(chunk)
+
+    def _file(self, chunk: FileChunk) -> None:
+        self._files.append(chunk)
+
+    def _notice(self, chunk: AcpNoticeChunk) -> None:
+        self._warnings.append(f"{chunk.code}: {chunk.message}")
+
+    def _tool_call(self, chunk: ToolCallChunk) -> None:
+        self._calls.append(ToolCallItem(tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name, args=chunk.args))
+
+    def _tool_result(self, chunk: ToolResultChunk) -> None:
+        self._results.append(
+            ToolResultItem(
+                tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name, args=chunk.args, result=chunk.result
+            )
+        )
+
+    def _tool_error(self, chunk: ToolErrorChunk) -> None:
+        self._results.append(
+            ToolResultItem(
+                tool_call_id=chunk.tool_call_id,
+                tool_name=chunk.tool_name,
+                args=chunk.args,
+                result=chunk.message,
+                is_error=True,
+                error=chunk.message,
+                kind=chunk.kind,
+                cancelled=chunk.kind == "cancelled",
+            )
+        )
+
+    def _tool_denied(self, chunk: ToolOutputDeniedChunk) -> None:
+        reason = chunk.reason or "The call was declined."
+        self._results.append(
+            ToolResultItem(
+                tool_call_id=chunk.tool_call_id,
+                tool_name=chunk.tool_name,
+                args=chunk.args,
+                result=reason,
+                is_error=True,
+                error=reason,
+                kind="denied",
+                rejected=True,
+            )
+        )
+
+    def _step_finish(self, chunk: StepFinishChunk) -> None:
+        calls, results = self._step_from
+        self._steps.append(
+            Step(
+                number=len(self._steps),
+                text="".join(self._text),
+                reasoning_text="".join(self._reasoning),
+                tool_calls=tuple(self._calls[calls:]),
+                tool_results=tuple(self._results[results:]),
+                finish_reason=chunk.reason,
+                usage=chunk.usage,
+            )
+        )
+        self._text, self._reasoning = [], []
+        self._step_from = (len(self._calls), len(self._results))
+
+    def _error(self, chunk: ErrorChunk) -> None:
+        error = chunk.cause or AgentRunError(chunk.message)
+        self._out = replace(self._out, status="failed", error=error)
+
+    def _abort(self, _: AbortChunk) -> None:
+        if self._out.status == "running":
+            self._out = replace(self._out, status="canceled")
+
+    def _suspended(self, chunk: SuspendedChunk) -> None:
+        self._out = replace(
+            self._out, status="suspended", finish_reason="suspended", pending=chunk.pending, usage=chunk.usage
+        )
+
+    def _finish(self, chunk: FinishChunk) -> None:
+        status: RunStatus = self._out.status
+        if status == "running":
+            status = _STATUS.get(chunk.reason, "success")
+        self._out = replace(
+            self._out,
+            status=status,
+            finish_reason=chunk.reason,
+            usage=chunk.usage,
+            stopped_by=chunk.stopped_by,
+            warnings=chunk.warnings,
+        )
+
+
+_STATUS: dict[str, RunStatus] = {"error": "failed", "aborted": "canceled", "tripwire": "tripwire"}
+
+_TABLE: dict[type[Chunk], Callable[[RunFold, Any], None]] = {  # Any: each handler takes its own chunk class
+    StartChunk: RunFold._start,
+    StepStartChunk: RunFold._step_start,
+    TextDeltaChunk: RunFold._text_delta,
+    ReasoningDeltaChunk: RunFold._reasoning_delta,
+    SourceChunk: RunFold._source,
+    FileChunk: RunFold._file,
+    AcpNoticeChunk: RunFold._notice,
+    ToolCallChunk: RunFold._tool_call,
+    ToolResultChunk: RunFold._tool_result,
+    ToolErrorChunk: RunFold._tool_error,
+    ToolOutputDeniedChunk: RunFold._tool_denied,
+    StepFinishChunk: RunFold._step_finish,
+    ErrorChunk: RunFold._error,
+    AbortChunk: RunFold._abort,
+    SuspendedChunk: RunFold._suspended,
+    FinishChunk: RunFold._finish,
+}
+
+
+def error_to_raise(output: FullOutput) -> AgentRunError | None:
+    """Return what ``await output`` raises: an ``AgentRunError`` for a failed run, else ``None``."""
+    if output.status != "failed":
+        return None
+    cause = output.error
+    if isinstance(cause, AgentRunError):
+        cause.output = output
+        return cause
+    text = str(cause) if isinstance(cause, ModelError) else f"{type(cause).__name__}: {cause}"
+    error = AgentRunError(f"The run {output.run_id} failed: {text}", output=output)
+    error.__cause__ = cause
+    return error
