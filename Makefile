@@ -71,11 +71,11 @@ bench: $(TOOLS) ## Run every benchmark; each prints JSON
 	@for file in $(BENCHMARKS); do echo "== $$file" >&2; $(BIN)/python $$file --json || exit 1; done
 
 docs: $(TOOLS) ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 constraints: $(TOOLS) ## Resolve all dependencies again and rewrite constraints.txt
 	$(BIN)/python .ci/constraints.py
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site htmlcov .loq_cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
