@@ -43,14 +43,11 @@ test: $(TOOLS) ## Run the unit, integration and docs tests in parallel (ARGS=)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(SUITES) $(ARGS)
 
 check: $(TOOLS) ## Format, lint, types, layers, sizes, spelling, dependencies
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/pyright
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
-	$(BIN)/loq check
-	$(BIN)/codespell
-	$(BIN)/deptry .
+	@failed=; \
+	for tool in "ruff format --check ." "ruff check ." pyright mypy "lint-imports --no-logo" "loq check" codespell "deptry bascule"; do \
+	  echo "== $$tool"; $(BIN)/$$tool || failed="$$failed, $$tool"; \
+	done; \
+	test -z "$$failed" || { echo "make check failed:$${failed#,}"; exit 1; }
 
 cov: $(TOOLS) ## Run the tests with branch coverage and print the report (ARGS=)
 	$(BIN)/coverage erase
@@ -77,5 +74,5 @@ constraints: $(TOOLS) ## Resolve all dependencies again and rewrite constraints.
 	$(BIN)/python .ci/constraints.py
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) build dist site htmlcov .loq_cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site htmlcov .cache .loq_cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
