@@ -1,0 +1,36 @@
+"""Tools: functions that agents, workflows and MCP clients call."""
+
+from bascule.tools._content import Audio, Content, EmbeddedResource, Image, ResourceLink
+from bascule.tools._context import Answer, LogLevel, SilentChannel, ToolChannel, ToolContext
+from bascule.tools._names import MAX_NAME, check_name, safe_name
+from bascule.tools._runnable import MemoryOption, Runnable, answer_of, runnable_tool
+from bascule.tools._threads import run_in_daemon_thread
+from bascule.tools._tool import Execute, Tool, tool
+from bascule.tools._values import content_of, json_value, model_text
+
+__all__ = [
+    "MAX_NAME",
+    "Answer",
+    "Audio",
+    "Content",
+    "EmbeddedResource",
+    "Execute",
+    "Image",
+    "LogLevel",
+    "MemoryOption",
+    "ResourceLink",
+    "Runnable",
+    "SilentChannel",
+    "Tool",
+    "ToolChannel",
+    "ToolContext",
+    "answer_of",
+    "check_name",
+    "content_of",
+    "json_value",
+    "model_text",
+    "run_in_daemon_thread",
+    "runnable_tool",
+    "safe_name",
+    "tool",
+]

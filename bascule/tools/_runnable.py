@@ -1,0 +1,106 @@
+"""Where agents, workflows and external coding agents meet."""
+
+from collections.abc import Mapping
+from typing import Protocol, TypedDict
+
+from bascule.context import CancelToken, RequestContext
+from bascule.errors import ToolError
+from bascule.messages import JsonObject, JsonValue, MessagesInput
+from bascule.runs import AgentOutput
+from bascule.stream import FullOutput
+from bascule.tools._context import ToolContext
+from bascule.tools._names import safe_name
+from bascule.tools._tool import Tool
+
+__all__ = ["MemoryOption", "Runnable", "answer_of", "runnable_tool"]
+
+
+class MemoryOption(TypedDict, total=False):
+    """Which conversation a run belongs to.
+
+    Attributes:
+        thread: the thread's id, or a mapping with ``id``, ``title`` and ``metadata``.
+        resource: the owner of the thread.
+    """
+
+    thread: str | Mapping[str, JsonValue]
+    resource: str
+
+
+class Runnable(Protocol):
+    """Anything that answers messages with a stream: an agent, or an external coding agent."""
+
+    @property
+    def id(self) -> str:
+        """Its id in the app."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is good for."""
+        ...
+
+    def stream(
+        self,
+        messages: MessagesInput,
+        *,
+        memory: MemoryOption | None = None,
+        request_context: RequestContext | None = None,
+        abort_signal: CancelToken | None = None,
+    ) -> AgentOutput:
+        """Start a run and return its live output."""
+        ...
+
+
+def runnable_tool(runnable: Runnable, *, name: str | None = None, description: str | None = None) -> Tool[..., object]:
+    """Return a tool with the input ``{prompt}`` that runs ``runnable`` and answers with its text.
+
+    The run's events reach the caller's stream while it goes on; stopping the caller stops it.
+
+    Args:
+        runnable: what the tool runs.
+        name: the tool's name; ``agent-<id>`` when left out.
+        description: what models read; the runnable's description when left out.
+    """
+
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        output = runnable.stream(
+            str(arguments["prompt"]), request_context=context.request_context, abort_signal=context.cancel
+        )
+        async with output:
+            async for chunk in output:
+                await context.channel.emit(chunk)
+        return answer_of(output.snapshot(), runnable.name)
+
+    return Tool(
+        name or safe_name(f"agent-{runnable.id}"),
+        description=description or runnable.description or f"Delegates a task to the agent {runnable.name}.",
+        input_schema={
+            "type": "object",
+            "properties": {"prompt": {"type": "string", "description": "The task, with everything it takes to do it."}},
+            "required": ["prompt"],
+            "additionalProperties": False,
+        },
+        execute=run,
+    )
+
+
+def answer_of(output: FullOutput, name: str) -> str:
+    """Return the text of a finished run.
+
+    Raises:
+        ToolError: the run failed, was stopped, or waits for a decision.
+    """
+    if output.status == "failed":
+        raise ToolError(f"{name} failed: {output.error}")
+    if output.status == "canceled":
+        raise ToolError(f"{name} was stopped before it had an answer.")
+    if output.status == "suspended":
+        waiting = ", ".join(call.tool_name for call in output.pending)
+        raise ToolError(f"{name} waits for a decision on {waiting} (run {output.run_id}).")
+    return output.text or output.all_text

@@ -1,0 +1,103 @@
+"""Runs blocking user code on daemon threads, so that a blocked tool cannot keep the process alive.
+
+The event loop's own worker threads are not daemons: one that hangs makes the interpreter wait for ever at exit.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import TypeVar
+
+import anyio
+import anyio.from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+__all__ = ["MAX_THREADS", "run_in_daemon_thread"]
+
+_T = TypeVar("_T")
+
+MAX_THREADS = 64
+"""How many threads there may be; further calls wait for a free one."""
+
+
+class _Job:
+    """One call on its way to a thread and back."""
+
+    __slots__ = ("done", "error", "function", "token", "value")
+
+    def __init__(self, function: Callable[[], object], token: EventLoopToken) -> None:
+        self.function = function
+        self.token = token
+        self.done = anyio.Event()
+        self.value: object = None
+        self.error: BaseException | None = None
+
+
+class _Pool:
+    """Threads that are started when all others are busy and end after a while without work."""
+
+    IDLE = 30.0
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+
+    def submit(self, job: _Job) -> None:
+        with self._lock:
+            self._jobs.put(job)
+            if self._idle < self._jobs.qsize() and self._threads < MAX_THREADS:
+                self._threads += 1
+                threading.Thread(target=self._work, name="bascule-tool", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            try:
+                job = self._jobs.get(timeout=self.IDLE)
+            except queue.Empty:
+                job = None
+            with self._lock:
+                self._idle -= 1
+                if job is None and self._jobs.empty():
+                    self._threads -= 1
+                    return
+            if job is not None:
+                self._do(job)
+
+    @staticmethod
+    def _do(job: _Job) -> None:
+        try:
+            job.value = job.function()
+        except BaseException as error:  # noqa: BLE001  # handed to the caller, who raises it
+            job.error = error
+        try:
+            anyio.from_thread.run_sync(job.done.set, token=job.token)
+        except RuntimeError:
+            return  # the event loop is gone; nobody waits
+
+
+_pool = _Pool()
+
+
+async def run_in_daemon_thread(function: Callable[[], _T]) -> _T:
+    """Call ``function`` in a daemon thread and return what it returns.
+
+    When the awaiting task is cancelled, the call is abandoned: it goes on in its thread and its result is dropped.
+
+    Args:
+        function: called without arguments, with the caller's context variables.
+
+    Raises:
+        Exception: whatever ``function`` raised.
+    """
+    context = copy_context()
+    job = _Job(lambda: context.run(function), current_token())
+    _pool.submit(job)
+    await job.done.wait()
+    if job.error is not None:
+        raise job.error
+    return job.value  # type: ignore[return-value]  # a job's value is what its function returned

@@ -1,0 +1,286 @@
+"""A tool: a function that agents, workflows and MCP clients can call."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, is_typeddict, overload
+
+import anyio
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from bascule.errors import ConfigurationError, ToolError, ToolInputInvalid
+from bascule.messages import JsonObject
+from bascule.tools._context import ToolContext
+from bascule.tools._names import check_name
+from bascule.tools._schema import InputModel, input_model_of, validation_text
+from bascule.tools._threads import run_in_daemon_thread
+
+__all__ = ["Execute", "Tool", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+Execute = Callable[[Any, ToolContext], Awaitable[object] | object]
+"""Called with the checked arguments (a mapping, or the instance of a pydantic input model) and the context."""
+
+
+class Tool(Generic[P, R]):
+    """A function with a name, a description and schemas.
+
+    Args:
+        id: the name under which it is called.
+        description: tells models and people what it does.
+        input_schema: JSON schema with an object at its root, or a pydantic model.
+        execute: ``(arguments, context) -> result``, sync or async; sync ones run on a thread of their own.
+        title: a name for people.
+        output: a type or JSON schema of an object that the result fits; makes the output structured.
+        annotations: MCP tool annotations, such as ``{"readOnlyHint": True}``.
+        timeout: seconds after which a call is given up.
+        scopes: scopes that a verified caller needs.
+        to_model_output: turns the result into what the model is shown.
+        meta: entries for MCP's ``_meta``.
+
+    Raises:
+        NameInvalid: clients refuse the name.
+        ConfigurationError: the schema has no object at its root.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        description: str,
+        input_schema: JsonObject | type[BaseModel],
+        execute: Execute,
+        title: str | None = None,
+        output: type | JsonObject | None = None,
+        annotations: JsonObject | None = None,
+        timeout: float | None = None,
+        scopes: Sequence[str] = (),
+        to_model_output: Callable[[Any], object] | None = None,
+        meta: JsonObject | None = None,
+    ) -> None:
+        self.id = check_name(id)
+        self.description = description
+        self.title = title
+        self.annotations = annotations
+        self.timeout = timeout
+        self.scopes = tuple(scopes)
+        self.to_model_output = to_model_output
+        self.meta = meta
+        self.input_schema, self._check = _input_check(id, input_schema)
+        self.output_schema = _output_schema(id, output)
+        self._execute = execute
+        self._is_async = _is_async(execute)
+        self._function: Callable[P, R] | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the decorated function itself, without any checks."""
+        if self._function is None:
+            raise TypeError(f"The tool {self.id!r} was not made from a function; use await tool.execute(arguments).")
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.id}>"
+
+    async def execute(self, arguments: JsonObject, context: ToolContext | None = None) -> object:
+        """Check the arguments, call the tool and return its result.
+
+        Args:
+            arguments: by name, as JSON values.
+            context: identity, cancellation and channel of the caller.
+
+        Raises:
+            ToolInputInvalid: the arguments do not fit the schema.
+            ToolError: the tool says no, or took longer than its timeout.
+            Exception: whatever the function raised.
+        """
+        checked = self._check(arguments)
+        context = context or ToolContext()
+        if self.timeout is None:
+            return await self._call(checked, context)
+        with anyio.move_on_after(self.timeout):
+            return await self._call(checked, context)
+        raise ToolError(f"The tool {self.id!r} did not finish within {self.timeout:g} seconds and was stopped.")
+
+    async def _call(self, arguments: object, context: ToolContext) -> object:
+        if self._is_async:
+            return await cast("Awaitable[object]", self._execute(arguments, context))
+        result = await run_in_daemon_thread(partial(self._execute, arguments, context))
+        return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+
+
+def _input_check(
+    name: str, schema: JsonObject | type[BaseModel] | InputModel
+) -> tuple[JsonObject, Callable[[JsonObject], object]]:
+    if isinstance(schema, InputModel):
+        return schema.schema, partial(schema.arguments, tool=name)
+    if isinstance(schema, Mapping):
+        if schema.get("type", "object") != "object":
+            raise ConfigurationError(
+                f"The input schema of the tool {name!r} has the type {schema['type']!r} at its root; "
+                "wrap it in an object with one property."
+            )
+        return schema, _JsonSchemaCheck(name, schema)
+    model = schema
+
+    def check(arguments: JsonObject) -> BaseModel:
+        try:
+            return model.model_validate(arguments)
+        except ValidationError as error:
+            raise ToolInputInvalid(validation_text(name, error)) from error
+
+    return model.model_json_schema(), check
+
+
+class _JsonSchemaCheck:
+    """Checks arguments against a raw JSON schema; the validator is made for the first call."""
+
+    def __init__(self, name: str, schema: JsonObject) -> None:
+        self._name = name
+        self._schema = schema
+        self._validator: Any = None  # Any: jsonschema ships no types
+
+    def __call__(self, arguments: JsonObject) -> JsonObject:
+        if self._validator is None:
+            from jsonschema import validators  # noqa: PLC0415  # heavy, and few tools bring a raw schema
+
+            kind: Any = validators.validator_for(self._schema, default=validators.Draft202012Validator)
+            self._validator = kind(self._schema)
+        problems = [
+            f"- {'.'.join(str(part) for part in problem.absolute_path) or '(arguments)'}: {problem.message}"
+            for problem in self._validator.iter_errors(arguments)
+        ]
+        if problems:
+            head = f"The arguments of {self._name!r} do not fit its input schema:"
+            raise ToolInputInvalid("\n".join([head, *problems]))
+        return arguments
+
+
+def _output_schema(name: str, output: type | JsonObject | None) -> JsonObject | None:
+    if output is None:
+        return None
+    schema = output if isinstance(output, Mapping) else TypeAdapter(output).json_schema(mode="serialization")
+    if schema.get("type") != "object":
+        raise ConfigurationError(
+            f"The output schema of the tool {name!r} has no object at its root; "
+            "return a pydantic model, a dataclass or a TypedDict, or leave 'output' out to answer with text."
+        )
+    return schema
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    title: str | None = None,
+    annotations: JsonObject | None = None,
+    output: type | JsonObject | None = None,
+    timeout: float | None = None,
+    scopes: Sequence[str] = (),
+    to_model_output: Callable[[Any], object] | None = None,
+    meta: JsonObject | None = None,
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+
+
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    title: str | None = None,
+    annotations: JsonObject | None = None,
+    output: type | JsonObject | None = None,
+    timeout: float | None = None,
+    scopes: Sequence[str] = (),
+    to_model_output: Callable[[Any], object] | None = None,
+    meta: JsonObject | None = None,
+) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+    """Make a tool from a function: schema from its signature, descriptions from its docstring.
+
+    A parameter annotated with ``ToolContext`` is filled in and not described. Sync functions run on daemon threads.
+    A return type that is a pydantic model, a dataclass or a TypedDict makes the output structured; every other result
+    is answered as text.
+
+    Args:
+        function: the function, when used without parentheses.
+        name: the tool's name; the function's name when left out.
+        description: what models and people read; the docstring's when left out.
+        title: a name for people.
+        annotations: MCP tool annotations.
+        output: type or JSON schema of a structured result.
+        timeout: seconds after which a call is given up.
+        scopes: scopes that a verified caller needs.
+        to_model_output: turns the result into what the model is shown.
+        meta: entries for MCP's ``_meta``.
+
+    Raises:
+        SchemaMissing: a parameter has no type, or one that JSON schema cannot express.
+        NameInvalid: clients refuse the name.
+    """
+
+    def make(function: Callable[P, R]) -> Tool[P, R]:
+        described = input_model_of(function, context_type=ToolContext)
+        made: Tool[P, R] = Tool(
+            name or _name_of(function),
+            description=description if description is not None else described.description,
+            input_schema=cast("JsonObject", described),  # the description is unpacked by the constructor
+            execute=_caller(function, described.context_parameter),
+            title=title,
+            output=output if output is not None else _structured_return(function),
+            annotations=annotations,
+            timeout=timeout,
+            scopes=scopes,
+            to_model_output=to_model_output,
+            meta=meta,
+        )
+        made._function = function  # noqa: SLF001  # the decorator completes what it makes
+        return made
+
+    return make if function is None else make(function)
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _caller(function: Callable[..., object], context_parameter: str | None) -> Execute:
+    """Return the function in the form ``(arguments, context)``, async when the function is."""
+    if _is_async(function):
+        call = cast("Callable[..., Awaitable[object]]", function)
+
+        async def run_async(arguments: dict[str, object], context: ToolContext) -> object:
+            if context_parameter is not None:
+                arguments[context_parameter] = context
+            return await call(**arguments)
+
+        return run_async
+
+    def run(arguments: dict[str, object], context: ToolContext) -> object:
+        if context_parameter is not None:
+            arguments[context_parameter] = context
+        return function(**arguments)
+
+    return run
+
+
+def _structured_return(function: Callable[..., object]) -> type | None:
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)
+    hint = get_type_hints(target).get("return")
+    if not inspect.isclass(hint):
+        return None
+    if is_typeddict(hint) or is_dataclass(hint) or issubclass(hint, BaseModel):
+        return None if hint.__module__.startswith("bascule.tools") else hint
+    return None
