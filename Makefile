@@ -40,7 +40,7 @@ run: $(PACKAGE) ## Serve examples/quickstart.py on 127.0.0.1 (PORT=8000)
 	$(BIN)/bascule serve examples/quickstart.py --port $(PORT)
 
 test: $(TOOLS) ## Run the unit, integration and docs tests in parallel (ARGS=)
-	$(BIN)/python -m pytest -n auto --dist worksteal $(SUITES) $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --inline-snapshot=disable $(SUITES) $(ARGS)
 
 check: $(TOOLS) ## Format, lint, types, layers, sizes, spelling, dependencies
 	@failed=; PATH="$(CURDIR)/$(BIN):$$PATH"; \
@@ -51,7 +51,7 @@ check: $(TOOLS) ## Format, lint, types, layers, sizes, spelling, dependencies
 
 cov: $(TOOLS) ## Run the tests with branch coverage and print the report (ARGS=)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist worksteal $(SUITES) $(ARGS)
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal --inline-snapshot=disable $(SUITES) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
