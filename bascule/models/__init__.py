@@ -1,5 +1,6 @@
 """Language models: the protocol, the models that need no key, and adapters over HTTP."""
 
+from bascule.models._echo import EchoModel
 from bascule.models._protocol import (
     File,
     Finish,
@@ -19,8 +20,12 @@ from bascule.models._protocol import (
     ToolChoice,
     Usage,
 )
+from bascule.models._resolve import ModelSpec, ProviderFactory, default_model, register_provider, resolve_model
+from bascule.models._rules import RulesModel
+from bascule.models._scripted import ScriptedModel
 
 __all__ = [
+    "EchoModel",
     "File",
     "Finish",
     "FinishReason",
@@ -29,13 +34,20 @@ __all__ = [
     "ModelCapabilities",
     "ModelPart",
     "ModelSettings",
+    "ModelSpec",
     "ModelTool",
+    "ProviderFactory",
     "Raw",
     "ReasoningDelta",
+    "RulesModel",
+    "ScriptedModel",
     "Source",
     "TextDelta",
     "ToolCall",
     "ToolCallDelta",
     "ToolChoice",
     "Usage",
+    "default_model",
+    "register_provider",
+    "resolve_model",
 ]
