@@ -123,7 +123,8 @@ def _install_once(folder: Path, install: Callable[[], None]) -> None:
                 continue
             (folder / STAMP).touch()
             return
-        raise NotInstalledError(f"{folder.name} could not be installed in {ATTEMPTS} attempts: {last}") from last
+        reason = " ".join(str(last).split())[-300:]
+        raise NotInstalledError(f"{folder.name} could not be installed in {ATTEMPTS} attempts: {reason}") from last
 
 
 def _checked(arguments: list[str]) -> None:
