@@ -4,7 +4,7 @@ One ``RequestContext`` travels from the edge (MCP, HTTP, command line, schedule)
 ACP session that a request reaches.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,9 +12,6 @@ from typing import Literal
 from uuid import uuid4
 
 import anyio
-
-
-
 
 __all__ = ["ANONYMOUS", "LOCAL", "CancelToken", "Principal", "RequestContext", "current_context", "use_context"]
 
@@ -153,7 +150,7 @@ def current_context() -> RequestContext | None:
 
 
 @contextmanager
-def use_context(context: RequestContext) -> Iterator[RequestContext]:
+def use_context(context: RequestContext) -> Generator[RequestContext]:
     """Make ``context`` the current one inside the block."""
     token = _current.set(context)
     try:

@@ -15,7 +15,8 @@ Three levels: family, cause, detail. The family says who has to act.
     ├── InputError                    the caller sent something wrong: the caller acts
     │   ├── ToolInputInvalid
     │   ├── WorkflowInputError
-    │   └── NotFound                  unknown id, or an id of another owner
+    │   ├── NotFound                  unknown id, or an id of another owner
+    │   └── PathRefused               a file outside the allowed folder, or one that cannot be used
     ├── ToolError                     a tool says no; its text is shown as it is
     ├── RunError                      a run cannot be used the way it was asked for
     │   ├── AgentRunError             the run failed; carries ``.output``
@@ -67,6 +68,7 @@ __all__ = [
     "NameInvalid",
     "NameTaken",
     "NotFound",
+    "PathRefused",
     "PortInUse",
     "RunError",
     "RunIdInUse",
@@ -137,6 +139,20 @@ class WorkflowInputError(InputError):
 
 class NotFound(InputError):
     """An unknown id, or an id of another owner: the two answer alike."""
+
+
+class PathRefused(InputError):
+    """A path leads out of the allowed folder, or is nothing that may be read or written.
+
+    Attributes:
+        path: the path as it was given.
+        root: the folder that access is confined to.
+    """
+
+    def __init__(self, message: str, *, path: str, root: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.root = root
 
 
 class ToolError(BasculeError):
@@ -249,7 +265,13 @@ class AuthUnavailable(AuthError):
 
 
 class AcpError(BasculeError):
-    """An external coding agent, or the connection to it, failed."""
+    """An external coding agent, or the connection to it, failed.
+
+    Attributes:
+        output: the ``FullOutput`` with everything the run produced before it failed, when a run failed with this.
+    """
+
+    output: Any = None  # Any: FullOutput lives in a higher layer
 
 
 class AcpCommandNotFound(AcpError):

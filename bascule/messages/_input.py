@@ -5,7 +5,7 @@ from typing import TypeAlias, cast, get_args
 
 from bascule.errors import InputError
 from bascule.messages._codec import part_from_wire
-from bascule.messages._parts import JsonObject, Message, Part, Role, TextPart
+from bascule.messages._parts import JsonObject, Message, Part, Role, TextPart, new_id
 
 __all__ = ["MessagesInput", "normalize"]
 
@@ -54,12 +54,12 @@ def _from_mapping(item: JsonObject, position: int) -> Message:
         raise InputError(f"Message {position} has the role {role!r}; the roles are {', '.join(_ROLES)}.")
     parts = _parts(item, position)
     metadata = item.get("metadata")
-    given: dict[str, str] = {"id": item["id"]} if isinstance(item.get("id"), str) else {}  # type: ignore[dict-item]  # checked by isinstance
+    identity = item.get("id")
     return Message(
+        id=identity if isinstance(identity, str) and identity else new_id(),
         role=cast("Role", role),
         parts=parts,
-        metadata=cast("JsonObject", metadata) if isinstance(metadata, Mapping) else None,
-        **given,
+        metadata=metadata if isinstance(metadata, Mapping) else None,
     )
 
 

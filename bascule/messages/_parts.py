@@ -137,9 +137,7 @@ class DataPart:
     type: ClassVar[Literal["data"]] = "data"
 
 
-Part: TypeAlias = (
-    TextPart | ReasoningPart | FilePart | SourcePart | ToolCallPart | StepStartPart | ErrorPart | DataPart
-)
+Part: TypeAlias = TextPart | ReasoningPart | FilePart | SourcePart | ToolCallPart | StepStartPart | ErrorPart | DataPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from bascule.context import CancelToken, RequestContext
 from bascule.messages import JsonObject, JsonValue, Message
-from bascule.stream import Usage
+from bascule.stream import NO_USAGE, Usage
 
 __all__ = [
     "File",
@@ -92,7 +92,7 @@ class Finish:
     """The model is done."""
 
     reason: FinishReason
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     provider_metadata: JsonObject | None = None
     response_id: str | None = None
     response_model: str | None = None

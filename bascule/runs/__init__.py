@@ -1,6 +1,7 @@
 """Runs: their event log, and the live output that readers follow."""
 
+from bascule.runs._live import LiveRun
 from bascule.runs._log import RunLog
 from bascule.runs._output import AgentOutput, Driver, RunExtras
 
-__all__ = ["AgentOutput", "Driver", "RunExtras", "RunLog"]
+__all__ = ["AgentOutput", "Driver", "LiveRun", "RunExtras", "RunLog"]

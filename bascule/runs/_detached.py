@@ -1,4 +1,4 @@
-"""Starts a task that outlives the call that starts it; stands on asyncio or trio directly, since anyio has no such call.
+"""Starts a task that outlives the call that starts it; stands on asyncio or trio: anyio has no such call.
 
 Only a run whose output nobody entered as a context manager needs this: its reader may come and go, the run goes on.
 The output object owns the task, ends it when it is closed, and the task ends by itself with the run.

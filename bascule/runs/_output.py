@@ -1,18 +1,12 @@
 """The live output of a run: read it while it happens, await it for the whole."""
 
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import replace
-from types import TracebackType
-from typing import Self, TypeVar
-
-import anyio
-from anyio import get_cancelled_exc_class
+from typing import TypeVar
 
 from bascule.context import CancelToken
 from bascule.messages import Message, new_id
-from bascule.runs._detached import start_detached
-from bascule.runs._log import RunLog
+from bascule.runs._live import LiveRun
 from bascule.stream import (
     AbortChunk,
     Chunk,
@@ -36,12 +30,7 @@ from bascule.stream import (
 
 __all__ = ["AgentOutput", "Driver", "RunExtras"]
 
-logger = logging.getLogger("bascule.runs")
-
 _T = TypeVar("_T")
-
-CLOSE_TIMEOUT = 10.0
-"""Seconds that leaving the output waits for a run that was told to stop."""
 
 Driver = Callable[["AgentOutput"], Awaitable[None]]
 """Does the run: writes its events to ``output.log`` and heeds ``output.cancel_token``."""
@@ -57,7 +46,7 @@ class RunExtras:
         self.remembered: tuple[Message, ...] = ()
 
 
-class AgentOutput:
+class AgentOutput(LiveRun[FullOutput]):
     """The output of one run of an agent.
 
     ``async for chunk in output`` gives its events from the first on, for any number of readers, also after the end.
@@ -81,60 +70,24 @@ class AgentOutput:
         trace_id: str = "",
         cancel_token: CancelToken | None = None,
     ) -> None:
-        self.run_id = run_id or new_id()
+        super().__init__(driver, run_id=run_id, cancel_token=cancel_token)
         self.message_id = message_id or new_id()
         self.trace_id = trace_id
-        self.log = RunLog()
-        self.cancel_token = cancel_token or CancelToken()
         self.extras = RunExtras()
-        self._driver: Driver | None = driver
 
-    # --- running ---
-
-    def start(self) -> None:
-        """Start the run in a task of its own, unless it has started."""
-        if self._driver is not None:
-            start_detached(self._take_driver())
-
-    def _take_driver(self) -> Callable[[], Coroutine[object, object, None]]:
-        driver, self._driver = self._driver, None
-        assert driver is not None
-        return lambda: _run(self, driver)
-
-    def cancel(self, reason: str | None = None) -> None:
-        """Ask the run to stop; it ends with an abort event."""
-        self.cancel_token.cancel(reason)
-
-    async def aclose(self) -> None:
-        """Stop the run, if it is still going, and wait for its end."""
-        if self._driver is not None:
-            self._driver = None
-            self.log.close()
+    def _end(self, error: BaseException | None) -> None:
+        log = self.log
+        if log.chunks and isinstance(log.chunks[-1], FinishChunk | SuspendedChunk):
             return
-        if not self.log.closed:
-            self.cancel_token.cancel("the output was closed")
-            with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
-                await self.log.wait_closed()
-
-    async def __aenter__(self) -> Self:
-        self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        if error is None:
+            log.append(AbortChunk(self.run_id, "the task was cancelled"))
+        else:
+            cause = error if isinstance(error, Exception) else None
+            log.append(ErrorChunk(self.run_id, type(error).__name__, str(error), cause=cause))
+        reason: RunFinishReason = "aborted" if error is None else "error"
+        log.append(FinishChunk(self.run_id, message_id=self.message_id, reason=reason))
 
     # --- reading ---
-
-    def __aiter__(self) -> AsyncIterator[Chunk]:
-        return self.read()
-
-    async def read(self, after: int = 0) -> AsyncIterator[Chunk]:
-        """Yield the events from position ``after`` on."""
-        self.start()
-        async for chunk in self.log.read(after):
-            yield chunk
 
     @property
     def full_stream(self) -> AsyncIterator[Chunk]:
@@ -164,18 +117,6 @@ class AgentOutput:
         if error is not None:
             raise error
         return output
-
-    async def result(self) -> FullOutput:
-        """Return the whole result; unlike ``await output`` it does not raise for a failed run."""
-        if self._driver is not None:
-            await self._take_driver()()
-        else:
-            try:
-                await self.log.wait_closed()
-            except get_cancelled_exc_class():
-                self.cancel_token.cancel("the awaiting task was cancelled")
-                raise
-        return self.snapshot()
 
     def snapshot(self) -> FullOutput:
         """Return what the run has come to so far, without waiting."""
@@ -269,26 +210,3 @@ class AgentOutput:
 
     async def _value(self, pick: Callable[[FullOutput], _T]) -> _T:
         return pick(await self.result())
-
-
-async def _run(output: AgentOutput, driver: Driver) -> None:
-    """Drive a run to its end and see to it that its stream has exactly one."""
-    log = output.log
-    try:
-        await driver(output)
-    except get_cancelled_exc_class():
-        if not _ended(log):
-            log.append(AbortChunk(output.run_id, "the task was cancelled"))
-            log.append(FinishChunk(output.run_id, message_id=output.message_id, reason="aborted"))
-        raise
-    except Exception as error:  # the boundary of a run: a fault in it is its result
-        logger.exception("run %s failed", output.run_id)
-        if not _ended(log):
-            log.append(ErrorChunk(output.run_id, type(error).__name__, str(error), cause=error))
-            log.append(FinishChunk(output.run_id, message_id=output.message_id, reason="error"))
-    finally:
-        log.close()
-
-
-def _ended(log: RunLog) -> bool:
-    return bool(log.chunks) and isinstance(log.chunks[-1], FinishChunk | SuspendedChunk)

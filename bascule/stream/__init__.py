@@ -7,10 +7,10 @@ from bascule.stream._agent_chunks import *  # noqa: F403
 from bascule.stream._chunk import Chunk, Sender, Wire
 from bascule.stream._result import *  # noqa: F403
 from bascule.stream._tool_chunks import *  # noqa: F403
-from bascule.stream._usage import Usage
+from bascule.stream._usage import NO_USAGE, Usage
 from bascule.stream._workflow_chunks import *  # noqa: F403
 
-__all__ = ["Chunk", "Sender", "Usage", "Wire"]
+__all__ = ["NO_USAGE", "Chunk", "Sender", "Usage", "Wire"]
 __all__ += _acp_chunks.__all__
 __all__ += _agent_chunks.__all__
 __all__ += _result.__all__

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from bascule.messages import JsonObject, JsonValue
 from bascule.stream._chunk import Chunk, Sender, Wire, present
-from bascule.stream._usage import Usage
+from bascule.stream._usage import NO_USAGE, Usage
 
 __all__ = [
     "AbortChunk",
@@ -200,7 +200,7 @@ class StepFinishChunk(Chunk):
     message_id: str
     reason: RunFinishReason
     is_continued: bool
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     text: str = ""
     provider: str = ""
     model_id: str = ""
@@ -241,7 +241,7 @@ class FinishChunk(Chunk):
 
     message_id: str
     reason: RunFinishReason
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     text: str = ""
     stopped_by: StoppedBy | None = None
     warnings: tuple[str, ...] = ()

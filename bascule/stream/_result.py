@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from bascule.errors import AgentRunError, ModelError
 from bascule.messages import JsonValue, Message
+from bascule.stream._acp_chunks import AcpNoticeChunk
 from bascule.stream._agent_chunks import (
     AbortChunk,
     ErrorChunk,
@@ -20,7 +21,6 @@ from bascule.stream._agent_chunks import (
     StoppedBy,
     TextDeltaChunk,
 )
-from bascule.stream._acp_chunks import AcpNoticeChunk
 from bascule.stream._chunk import Chunk
 from bascule.stream._tool_chunks import (
     PendingCall,
@@ -31,7 +31,7 @@ from bascule.stream._tool_chunks import (
     ToolOutputDeniedChunk,
     ToolResultChunk,
 )
-from bascule.stream._usage import Usage
+from bascule.stream._usage import NO_USAGE, Usage
 
 __all__ = ["FullOutput", "RunFold", "RunStatus", "Step", "ToolCallItem", "ToolResultItem", "error_to_raise", "fold"]
 
@@ -81,7 +81,7 @@ class Step:
     tool_calls: tuple[ToolCallItem, ...] = ()
     tool_results: tuple[ToolResultItem, ...] = ()
     finish_reason: RunFinishReason = "unknown"
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class FullOutput:
     tool_calls: tuple[ToolCallItem, ...] = ()
     tool_results: tuple[ToolResultItem, ...] = ()
     steps: tuple[Step, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     finish_reason: RunFinishReason = "unknown"
     stopped_by: StoppedBy | None = None
     error: Exception | None = field(default=None, compare=False)
@@ -158,7 +158,7 @@ class RunFold:
 
     def apply(self, chunk: Chunk) -> None:
         """Take the next event; kinds that carry no result are passed over."""
-        handler = _TABLE.get(type(chunk))
+        handler = self._table.get(type(chunk))
         if handler is not None:
             handler(self, chunk)
 
@@ -283,27 +283,27 @@ class RunFold:
             warnings=chunk.warnings,
         )
 
+    _table: ClassVar[dict[type[Chunk], Callable[["RunFold", Any], None]]] = {  # Any: each takes its own chunk
+        StartChunk: _start,
+        StepStartChunk: _step_start,
+        TextDeltaChunk: _text_delta,
+        ReasoningDeltaChunk: _reasoning_delta,
+        SourceChunk: _source,
+        FileChunk: _file,
+        AcpNoticeChunk: _notice,
+        ToolCallChunk: _tool_call,
+        ToolResultChunk: _tool_result,
+        ToolErrorChunk: _tool_error,
+        ToolOutputDeniedChunk: _tool_denied,
+        StepFinishChunk: _step_finish,
+        ErrorChunk: _error,
+        AbortChunk: _abort,
+        SuspendedChunk: _suspended,
+        FinishChunk: _finish,
+    }
+
 
 _STATUS: dict[str, RunStatus] = {"error": "failed", "aborted": "canceled", "tripwire": "tripwire"}
-
-_TABLE: dict[type[Chunk], Callable[[RunFold, Any], None]] = {  # Any: each handler takes its own chunk class
-    StartChunk: RunFold._start,
-    StepStartChunk: RunFold._step_start,
-    TextDeltaChunk: RunFold._text_delta,
-    ReasoningDeltaChunk: RunFold._reasoning_delta,
-    SourceChunk: RunFold._source,
-    FileChunk: RunFold._file,
-    AcpNoticeChunk: RunFold._notice,
-    ToolCallChunk: RunFold._tool_call,
-    ToolResultChunk: RunFold._tool_result,
-    ToolErrorChunk: RunFold._tool_error,
-    ToolOutputDeniedChunk: RunFold._tool_denied,
-    StepFinishChunk: RunFold._step_finish,
-    ErrorChunk: RunFold._error,
-    AbortChunk: RunFold._abort,
-    SuspendedChunk: RunFold._suspended,
-    FinishChunk: RunFold._finish,
-}
 
 
 def error_to_raise(output: FullOutput) -> AgentRunError | None:

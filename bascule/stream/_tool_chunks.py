@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from bascule.messages import JsonObject, JsonValue
 from bascule.stream._chunk import Chunk, Sender, Wire, present
-from bascule.stream._usage import Usage
+from bascule.stream._usage import NO_USAGE, Usage
 
 __all__ = [
     "PendingCall",
@@ -226,7 +226,7 @@ class SuspendedChunk(Chunk):
     """The run waits for answers to ``pending``: the last event of this stream."""
 
     pending: tuple[PendingCall, ...]
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     type: ClassVar[Literal["suspended"]] = "suspended"
 
     def _payload(self) -> Wire:

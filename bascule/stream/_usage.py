@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bascule.messages import JsonValue
 
-__all__ = ["Usage"]
+__all__ = ["NO_USAGE", "Usage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,3 +38,7 @@ class Usage:
             "reasoningTokens": self.reasoning_tokens,
             "cachedInputTokens": self.cached_input_tokens,
         }
+
+
+NO_USAGE = Usage()
+"""Nothing was used, or nothing is known."""

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from bascule.messages import JsonValue
 from bascule.stream._chunk import Chunk, Sender, Wire, present
-from bascule.stream._usage import Usage
+from bascule.stream._usage import NO_USAGE, Usage
 
 __all__ = [
     "WorkflowFinishChunk",
@@ -103,7 +103,7 @@ class WorkflowFinishChunk(Chunk):
     status: Literal["success", "failed", "canceled"]
     result: JsonValue = None
     error: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     type: ClassVar[Literal["workflow-finish"]] = "workflow-finish"
     sender: ClassVar[Sender] = "WORKFLOW"
 

@@ -3,6 +3,7 @@
 from bascule.tools._content import Audio, Content, EmbeddedResource, Image, ResourceLink
 from bascule.tools._context import Answer, LogLevel, SilentChannel, ToolChannel, ToolContext
 from bascule.tools._names import MAX_NAME, check_name, safe_name
+from bascule.tools._redact import failure_text, redact
 from bascule.tools._runnable import MemoryOption, Runnable, answer_of, runnable_tool
 from bascule.tools._threads import run_in_daemon_thread
 from bascule.tools._tool import Execute, Tool, tool
@@ -27,8 +28,10 @@ __all__ = [
     "answer_of",
     "check_name",
     "content_of",
+    "failure_text",
     "json_value",
     "model_text",
+    "redact",
     "run_in_daemon_thread",
     "runnable_tool",
     "safe_name",

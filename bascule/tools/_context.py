@@ -73,7 +73,8 @@ class SilentChannel:
             ToolError: always.
         """
         raise ToolError(
-            f"The tool wants to ask {message!r}, but its caller cannot be asked. Call it from a client that supports it."
+            f"The tool wants to ask {message!r}, but its caller cannot be asked. "
+            "Call it from a client that supports elicitation."
         )
 
 

@@ -62,8 +62,8 @@ def _items(lines: list[str]) -> dict[str, str]:
         numpy = _NUMPY_ITEM.match(text) if at_item and not google else None
         if google and indent > 0:
             current = texts.setdefault(google[1], [google[2]])
-        elif numpy or google:
-            name = (numpy or google)[1]  # type: ignore[index]  # one of the two matched
+        elif numpy is not None or google is not None:
+            name = text.split(":")[0].split(" ")[0].lstrip("*")
             current = texts.setdefault(name, [])
         elif current is not None:
             current.append(text)

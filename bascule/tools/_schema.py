@@ -173,7 +173,9 @@ def _check_parameter(parameter: inspect.Parameter, hint: object, label: str) -> 
             "Give every parameter a name and a type of its own."
         )
     if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
-        raise SchemaMissing(f"The parameter {parameter.name!r} of {label} is positional-only; remove the '/' before it.")
+        raise SchemaMissing(
+            f"The parameter {parameter.name!r} of {label} is positional-only; remove the '/' before it."
+        )
     if hint is inspect.Parameter.empty:
         raise SchemaMissing(
             f"The parameter {parameter.name!r} of {label} has no type. Annotate it, for example {parameter.name}: str."
@@ -201,15 +203,20 @@ def _field(parameter: inspect.Parameter, hint: object, text: str | None, *, alia
 def _build(label: str, fields: Mapping[str, Any]) -> type[BaseModel]:
     name = re.sub(r"\W", "_", label)
     try:
-        return create_model(name, __base__=_Arguments, **fields)
+        return _make_model(name, fields)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
         raise _no_schema(label, fields) from error
+
+
+def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
+    make: Any = create_model  # Any: its overloads do not know fields that come in one mapping
+    return typing.cast("type[BaseModel]", make(name, __base__=_Arguments, **fields))
 
 
 def _no_schema(label: str, fields: Mapping[str, Any]) -> SchemaMissing:
     for name, (hint, _) in fields.items():
         try:
-            create_model("probe", __base__=_Arguments, **{name: (hint, ...)}).model_json_schema()
+            _make_model("probe", {name: (hint, ...)}).model_json_schema()
         except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticInvalidForJsonSchema):
             kind = getattr(hint, "__name__", None) or str(hint)
             return SchemaMissing(

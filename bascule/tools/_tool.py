@@ -41,6 +41,7 @@ class Tool(Generic[P, R]):
         scopes: scopes that a verified caller needs.
         to_model_output: turns the result into what the model is shown.
         meta: entries for MCP's ``_meta``.
+        function: what calling the tool object itself calls.
 
     Raises:
         NameInvalid: clients refuse the name.
@@ -61,6 +62,7 @@ class Tool(Generic[P, R]):
         scopes: Sequence[str] = (),
         to_model_output: Callable[[Any], object] | None = None,
         meta: JsonObject | None = None,
+        function: Callable[P, R] | None = None,
     ) -> None:
         self.id = check_name(id)
         self.description = description
@@ -74,7 +76,7 @@ class Tool(Generic[P, R]):
         self.output_schema = _output_schema(id, output)
         self._execute = execute
         self._is_async = _is_async(execute)
-        self._function: Callable[P, R] | None = None
+        self._function = function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the decorated function itself, without any checks."""
@@ -113,7 +115,12 @@ class Tool(Generic[P, R]):
 
 
 def _is_async(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(_call_method(function))
+
+
+def _call_method(function: object) -> object:
+    """Return what runs when an instance is called; a function is its own."""
+    return function if inspect.isroutine(function) else type(function).__call__ if callable(function) else None
 
 
 def _input_check(
@@ -245,8 +252,8 @@ def tool(
             scopes=scopes,
             to_model_output=to_model_output,
             meta=meta,
+            function=function,
         )
-        made._function = function  # noqa: SLF001  # the decorator completes what it makes
         return made
 
     return make if function is None else make(function)
@@ -277,8 +284,7 @@ def _caller(function: Callable[..., object], context_parameter: str | None) -> E
 
 
 def _structured_return(function: Callable[..., object]) -> type | None:
-    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)
-    hint = get_type_hints(target).get("return")
+    hint = get_type_hints(_call_method(function)).get("return")
     if not inspect.isclass(hint):
         return None
     if is_typeddict(hint) or is_dataclass(hint) or issubclass(hint, BaseModel):

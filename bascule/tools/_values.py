@@ -18,12 +18,14 @@ def json_value(value: object) -> JsonValue:
         return value
     if isinstance(value, Image | Audio | EmbeddedResource | ResourceLink):
         return _described(value)
-    if isinstance(value, list | tuple) and any(isinstance(item, Content) for item in cast("Sequence[object]", value)):
-        return [json_value(item) for item in cast("Sequence[object]", value)]
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[object]", value)
+        if any(isinstance(item, Content) for item in items):
+            return [json_value(item) for item in items]
     try:
         return cast("JsonValue", to_jsonable_python(value, inf_nan_mode="strings", fallback=str))
     except (PydanticSerializationError, ValueError, RecursionError):
-        return str(value)
+        return str(value)  # pyright: ignore[reportUnknownArgumentType]  # narrowed from object
 
 
 def model_text(value: object) -> str:
