@@ -5,6 +5,7 @@ from bascule.tools._context import Answer, LogLevel, SilentChannel, ToolChannel,
 from bascule.tools._names import MAX_NAME, check_name, safe_name
 from bascule.tools._redact import failure_text, redact
 from bascule.tools._runnable import MemoryOption, Runnable, answer_of, runnable_tool
+from bascule.tools._schema import InputModel, input_model_of
 from bascule.tools._threads import run_in_daemon_thread
 from bascule.tools._tool import Execute, Tool, tool
 from bascule.tools._values import content_of, json_value, model_text
@@ -17,6 +18,7 @@ __all__ = [
     "EmbeddedResource",
     "Execute",
     "Image",
+    "InputModel",
     "LogLevel",
     "MemoryOption",
     "ResourceLink",
@@ -29,6 +31,7 @@ __all__ = [
     "check_name",
     "content_of",
     "failure_text",
+    "input_model_of",
     "json_value",
     "model_text",
     "redact",

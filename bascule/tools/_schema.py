@@ -161,7 +161,7 @@ def _hints(function: Callable[..., object], label: str) -> dict[str, Any]:
 def _is_context(hint: object, context_type: type) -> bool:
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
-    if hint is context_type:
+    if hint is context_type or get_origin(hint) is context_type:
         return True
     return any(arg is context_type for arg in get_args(hint)) and type(None) in get_args(hint)
 
