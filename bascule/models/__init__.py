@@ -1,6 +1,7 @@
 """Language models: the protocol, the models that need no key, and adapters over HTTP."""
 
 from bascule.models._echo import EchoModel
+from bascule.models._openai_chat import OpenAIChat
 from bascule.models._protocol import (
     File,
     Finish,
@@ -36,6 +37,7 @@ __all__ = [
     "ModelSettings",
     "ModelSpec",
     "ModelTool",
+    "OpenAIChat",
     "ProviderFactory",
     "Raw",
     "ReasoningDelta",

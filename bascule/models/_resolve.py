@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeGuard, cast
 
 from bascule.errors import ConfigurationError, NameTaken
 from bascule.models._echo import EchoModel
+from bascule.models._openai_chat import OpenAIChat
 from bascule.models._protocol import LanguageModel
 from bascule.models._providers import NOT_BUILT, PROVIDERS
 from bascule.models._rules import RulesModel
@@ -105,12 +106,8 @@ def _from_text(spec: str, environ: Mapping[str, str]) -> LanguageModel:
     if prefix == "scripted":
         return _scripted(name)
     if prefix in PROVIDERS:
-        return _over_http(prefix, name, environ)
+        return OpenAIChat(name, provider=prefix, environ=environ)
     raise _unknown(prefix, spec)
-
-
-def _over_http(prefix: str, name: str, environ: Mapping[str, str]) -> LanguageModel:
-    raise ConfigurationError(f"The provider {prefix!r} is not available yet.")
 
 
 def _unknown(prefix: str, spec: str) -> ConfigurationError:
