@@ -1,0 +1,227 @@
+"""The app: what is served, and to whom."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
+
+import anyio
+
+from bascule.acp import AcpAgent
+from bascule.agents import Agent
+from bascule.auth import Auth, AuthProvider
+from bascule.errors import NameTaken
+from bascule.mcp_server import McpServer, Prompt, Resource, serve_http
+from bascule.memory import Memory
+from bascule.settings import Settings, data_folder
+from bascule.storage import Storage
+from bascule.tools import Runnable, Tool, safe_name, tool
+from bascule.workflows import Workflow
+
+__all__ = ["Bascule"]
+
+ASGIApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+"""An ASGI 3 application."""
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Item = TypeVar("_Item", bound=_HasId)
+
+
+class Bascule:
+    """Agents, tools, workflows and coding agents under one roof, served over MCP on stdio and HTTP.
+
+    Lists take the ids from the objects, mappings give the keys that are used instead.
+
+    Args:
+        name: shown to clients; also names the default database.
+        agents: agents, each the MCP tool ``ask_<id>``.
+        tools: tools, or functions that are made into tools.
+        workflows: workflows, each the MCP tool ``run_<id>``.
+        acp_agents: external coding agents, or the names of presets; each the MCP tool ``ask_<id>``.
+        memory: where conversations are kept; shared by all agents that have no memory of their own.
+        storage: a URL such as ``sqlite:///bascule.db`` for the memory, when ``memory`` is left out. Without either,
+            a served app keeps a database in the user's data folder and a library call keeps things in the process.
+        auth: an ``Auth``, or a provider that one is made of.
+        prompts: MCP prompts.
+        resources: MCP resources.
+        instructions: tells MCP clients how to use the server.
+        version: the app's version, shown to clients.
+        settings: what can also be set from outside.
+
+    Raises:
+        NameTaken: two things would be served under one name.
+        NameInvalid: a name that clients refuse.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        agents: Sequence[Agent] | Mapping[str, Agent] = (),
+        tools: Sequence[Tool[..., Any] | Callable[..., Any]] | Mapping[str, Tool[..., Any]] = (),
+        workflows: Sequence[Workflow] | Mapping[str, Workflow] = (),
+        acp_agents: Sequence[AcpAgent | str] = (),
+        memory: Memory | None = None,
+        storage: str | Storage | None = None,
+        auth: Auth | AuthProvider | None = None,
+        prompts: Sequence[Prompt] = (),
+        resources: Sequence[Resource] = (),
+        instructions: str | None = None,
+        version: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.name = name or "bascule"
+        self.named = name is not None
+        self.settings = settings or Settings()
+        self.instructions = instructions
+        self.version = version
+        self.agents = _registry("agent", agents)
+        self.tools = _registry("tool", [_as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools)
+        self.workflows = _registry("workflow", workflows)
+        self.acp_agents = _registry(
+            "ACP agent", [AcpAgent(item) if isinstance(item, str) else item for item in acp_agents]
+        )
+        self.prompts = tuple(prompts)
+        self.resources = tuple(resources)
+        self.auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
+        self._storage = storage
+        self._memory = memory
+        self._server: McpServer | None = None
+
+    def __repr__(self) -> str:
+        return f"<Bascule {self.name}>"
+
+    # --- parts ---
+
+    @property
+    def memory(self) -> Memory:
+        """The conversations of all agents that have no memory of their own."""
+        if self._memory is None:
+            self._memory = Memory(storage=self._storage or self.settings.storage)
+        return self._memory
+
+    def keep_in_data_folder(self) -> None:
+        """Keep conversations in the user's data folder, unless the app or a setting says where."""
+        if self._memory is None and not (self._storage or self.settings.storage):
+            self._storage = f"sqlite:///{data_folder() / f'{safe_name(self.name)}.db'}"
+
+    def runnables(self) -> Mapping[str, Runnable]:
+        """Return agents and coding agents by id."""
+        return {**self.agents, **self.acp_agents}
+
+    def server(self) -> McpServer:
+        """Return the MCP server of this app; always the same one.
+
+        Raises:
+            NameTaken: two things would be served under one name.
+        """
+        if self._server is None:
+            for agent in self.agents.values():
+                if agent.memory is None:
+                    agent.memory = self.memory
+            self._server = McpServer(
+                self.name,
+                tools=list(self.tools.values()),
+                agents=list(self.runnables().values()),
+                workflows=list(self.workflows.values()),
+                memory=self.memory if self.agents else None,
+                prompts=self.prompts,
+                resources=self.resources,
+                instructions=self.instructions,
+                version=self.version,
+            )
+        return self._server
+
+    # --- serving ---
+
+    def asgi(self, *, path: str = "/mcp") -> ASGIApp:
+        """Return one ASGI app that serves everything; it may be mounted anywhere, and starts itself when it has to.
+
+        Args:
+            path: where MCP is served, with and without a slash at its end.
+
+        Raises:
+            NameTaken: two things would be served under one name.
+        """
+        return self.server().asgi(path=path, auth=self.auth, ready=self._ready)
+
+    async def run_stdio(self) -> None:
+        """Serve MCP over stdin and stdout until stdin ends; there is no auth, the caller is the local person."""
+        async with self:
+            await self.server().run_stdio(grace=self.settings.grace)
+
+    async def run_http(self, *, on_listening: Callable[[str, int], None] | None = None) -> None:
+        """Serve over HTTP where the settings say, until SIGTERM or SIGINT.
+
+        Args:
+            on_listening: called with host and port as soon as connections are accepted.
+
+        Raises:
+            PortInUse: another process listens there.
+            ConfigurationError: the auth provider does not allow this address.
+        """
+        if self.auth is not None:
+            self.auth.check_host(self.settings.host)
+        async with self:
+            await serve_http(
+                self.asgi(),
+                host=self.settings.host,
+                port=self.settings.port,
+                grace=self.settings.grace,
+                http=self.settings.http,
+                root_path=self.settings.root_path,
+                on_listening=on_listening,
+            )
+
+    def run(self, transport: Literal["stdio", "http"] = "stdio") -> None:
+        """Serve until the end, from a script.
+
+        Args:
+            transport: ``stdio`` for a client that starts the script, ``http`` for one that connects.
+
+        Raises:
+            ConfigurationError: the app cannot be served.
+        """
+        anyio.run(self.run_stdio if transport == "stdio" else self.run_http)
+
+    async def _ready(self) -> bool:
+        """Whether the store answers."""
+        await self.memory.ping()
+        return True
+
+    async def __aenter__(self) -> Self:
+        await self.memory.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the store, the models' connections and the coding agents' processes."""
+        for agent in self.acp_agents.values():
+            await agent.aclose()
+        for agent in self.agents.values():
+            await agent.aclose()
+        if self._memory is not None:
+            await self._memory.aclose()
+
+
+def _as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:
+    return cast("Tool[..., Any]", item) if isinstance(item, Tool) else tool(item)
+
+
+def _registry(kind: str, items: Sequence[_Item] | Mapping[str, _Item]) -> dict[str, _Item]:
+    if isinstance(items, Mapping):
+        return dict(items)
+    found: dict[str, _Item] = {}
+    for item in items:
+        if item.id in found:
+            raise NameTaken(f"Two {kind}s have the id {item.id!r}; rename one, or give a mapping with other keys.")
+        found[item.id] = item
+    return found

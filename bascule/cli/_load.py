@@ -1,0 +1,141 @@
+"""Finds the app in a user's file."""
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from bascule.agents import Agent
+from bascule.app import Bascule
+from bascule.errors import AmbiguousApp, AppImportFailed, AppNotFound
+from bascule.settings import Settings
+from bascule.tools import Tool
+from bascule.workflows import Workflow
+
+__all__ = ["load_app", "target_of"]
+
+_NAMES = ("app", "server", "mcp")
+
+
+def target_of(target: str) -> tuple[Path, str | None]:
+    """Split ``FILE[:name]`` and check that the file is there.
+
+    Raises:
+        AppNotFound: there is no such file.
+    """
+    file, colon, name = target.rpartition(":")
+    if not colon or not name.isidentifier():
+        file, name = target, ""
+    path = Path(file).expanduser()
+    if path.is_dir():
+        raise AppNotFound(f"{file} is a folder. Name the Python file in it that holds the app.")
+    if not path.is_file():
+        raise AppNotFound(f"There is no file {file}. Name an existing one, or write one with: bascule new {file}")
+    return path.absolute(), name or None
+
+
+def load_app(target: str, settings: Settings) -> Bascule:
+    """Import a file and return its app.
+
+    The variable after the colon is taken, else ``app``, ``server`` or ``mcp``, else the only ``Bascule``, else an app
+    is made of every public agent, tool and workflow of the module.
+
+    Args:
+        target: ``FILE`` or ``FILE:name``.
+        settings: what holds for the app.
+
+    Raises:
+        AppNotFound: no such file, or nothing to serve in it.
+        AmbiguousApp: several apps, none of them named ``app``.
+        AppImportFailed: the file raised while it was imported.
+    """
+    path, name = target_of(target)
+    module = _import(path)
+    app = _named(module, name, path) if name is not None else _found(module, path)
+    app.settings = settings
+    if not app.named:
+        app.name = path.stem
+    return app
+
+
+def _import(path: Path) -> ModuleType:
+    name = f"bascule_app_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise AppNotFound(f"{path} is not a Python file. Name a file that ends in .py.")
+    folder = str(path.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise AppImportFailed(
+            f"{path} called sys.exit({error.code}) while it was imported. "
+            "Put what should only happen when it is run as a script under: if __name__ == '__main__'."
+        ) from error
+    except Exception as error:
+        raise AppImportFailed(_import_text(path, error)) from error
+    return module
+
+
+def _import_text(path: Path, error: Exception) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: {error.msg}. Mend the line and try again."
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    where = f", line {frames[-1].lineno}" if frames else ""
+    text = f"{path}{where}: {type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{text}. Install it into the environment that runs bascule ({sys.executable})."
+    return text
+
+
+def _named(module: ModuleType, name: str, path: Path) -> Bascule:
+    value = getattr(module, name, None)
+    if isinstance(value, Bascule):
+        return value
+    if isinstance(value, Agent | Tool | Workflow):
+        return _app_of([value])
+    if value is None:
+        raise AppNotFound(f"{path} has no variable {name!r}. It has {_offered(module)}.")
+    raise AppNotFound(f"{name!r} in {path} is {type(value).__name__}; it has to be a Bascule, Agent, Tool or Workflow.")
+
+
+def _found(module: ModuleType, path: Path) -> Bascule:
+    for name in _NAMES:
+        value = getattr(module, name, None)
+        if isinstance(value, Bascule):
+            return value
+    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    apps = {name: value for name, value in public.items() if isinstance(value, Bascule)}
+    if len({id(value) for value in apps.values()}) > 1:
+        raise AmbiguousApp(
+            f"{path} has {len(apps)} apps: {', '.join(apps)}. Name one, for example {path.name}:{next(iter(apps))}, "
+            "or call one of them 'app'."
+        )
+    if apps:
+        return next(iter(apps.values()))
+    parts = [value for value in public.values() if isinstance(value, Agent | Tool | Workflow)]
+    if not parts:
+        raise AppNotFound(
+            f"{path} has nothing to serve: no Bascule, and no public agent, tool or workflow. "
+            "Put @tool above a function, or write: app = Bascule(tools=[...])."
+        )
+    return _app_of(parts)
+
+
+def _offered(module: ModuleType) -> str:
+    kinds = Bascule | Agent | Tool | Workflow
+    names = [name for name, value in vars(module).items() if isinstance(value, kinds) and not name.startswith("_")]
+    return ", ".join(names) or "no app, agent, tool or workflow"
+
+
+def _app_of(parts: "list[Agent | Tool[..., object] | Workflow]") -> Bascule:
+    unique = list({id(part): part for part in parts}.values())
+    return Bascule(
+        agents=[part for part in unique if isinstance(part, Agent)],
+        tools=[part for part in unique if isinstance(part, Tool)],
+        workflows=[part for part in unique if isinstance(part, Workflow)],
+    )

@@ -1,0 +1,137 @@
+"""``bascule serve``: MCP over HTTP."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import click
+
+from bascule.acp import AcpAgent
+from bascule.app import Bascule
+from bascule.auth import Auth, DevAuth, JWTAuth
+from bascule.cli._card import agent_from_card
+from bascule.cli._connect import describe_server
+from bascule.cli._load import load_app, target_of
+from bascule.errors import ConfigurationError
+from bascule.settings import Settings, load_settings
+
+__all__ = ["command"]
+
+_T = TypeVar("_T")
+
+_ALGORITHMS = ("RS256", "ES256", "PS256", "EdDSA")
+
+
+@click.command("serve")
+@click.argument("target", metavar="[FILE[:name]]", required=False)
+@click.option("--host", help="Address to listen on (127.0.0.1).")
+@click.option("--port", type=int, help="Port to listen on (8000); 0 takes a free one.")
+@click.option("--base-url", help="Address under which clients reach the server, behind a proxy.")
+@click.option("--root-path", help="Prefix that a proxy strips.")
+@click.option("--grace", type=float, help="Seconds that calls in flight get at the end (10).")
+@click.option("--http", type=click.Choice(["auto", "h11", "httptools"]), help="HTTP parser.")
+@click.option("--auth", "auth_mode", type=click.Choice(["none", "dev"]), help="dev: tokens from 'bascule auth token'.")
+@click.option("--jwt-jwks", metavar="URL", help="Accept JWTs signed with the keys at this address.")
+@click.option("--issuer", help="The issuer that those JWTs must name.")
+@click.option("--audience", help="The audience that they must name; the server's own address when left out.")
+@click.option("--jwt-algorithm", "algorithms", multiple=True, help=f"Accepted algorithms ({', '.join(_ALGORITHMS)}).")
+@click.option("--agent", "cards", multiple=True, metavar="CARD.md", help="Serve an agent written as a card; repeatable.")
+@click.option("--acp", "acp_names", multiple=True, metavar="NAME", help="Serve a coding agent; repeatable.")
+@click.option("--log-level", help="debug, info, warning, error or critical.")
+def command(
+    target: str | None,
+    *,
+    host: str | None,
+    port: int | None,
+    base_url: str | None,
+    root_path: str | None,
+    grace: float | None,
+    http: str | None,
+    auth_mode: str | None,
+    jwt_jwks: str | None,
+    issuer: str | None,
+    audience: str | None,
+    algorithms: tuple[str, ...],
+    cards: tuple[str, ...],
+    acp_names: tuple[str, ...],
+    log_level: str | None,
+) -> None:
+    """Serve the app in FILE over HTTP: MCP at /mcp, health at /healthz and /readyz.
+
+    Without FILE, --agent and --acp say what is served. Ends on SIGTERM and Ctrl-C.
+    """
+    folder = target_of(target)[0].parent if target else Path.cwd()
+    settings = load_settings(
+        folder,
+        overrides={
+            "host": host,
+            "port": port,
+            "base_url": base_url,
+            "root_path": root_path,
+            "grace": grace,
+            "http": http,
+            "log_level": log_level,
+        },
+    )
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    if settings.model:
+        os.environ.setdefault("BASCULE_MODEL", settings.model)
+    app = _app(target, settings, cards, acp_names)
+    auth = _auth(settings, auth_mode, jwt_jwks, issuer, audience, algorithms)
+    if auth is not None:
+        app.auth = auth
+    app.keep_in_data_folder()
+    _serve(app, target)
+
+
+def _app(target: str | None, settings: Settings, cards: tuple[str, ...], acp_names: tuple[str, ...]) -> Bascule:
+    if not (target or cards or acp_names):
+        raise click.UsageError("Nothing to serve. Name a file, or use --agent CARD.md or --acp NAME.")
+    app = load_app(target, settings) if target else Bascule(settings=settings)
+    for card in cards:
+        agent = agent_from_card(Path(card), tools=app.tools)
+        _add(app.agents, agent.id, agent, f"The card {card}")
+    for name in acp_names:
+        coding_agent = AcpAgent(name)
+        _add(app.acp_agents, coding_agent.id, coding_agent, f"--acp {name}")
+    return app
+
+
+def _add(registry: dict[str, _T], key: str, item: _T, source: str) -> None:
+    if key in registry:
+        raise ConfigurationError(f"{source} adds {key!r}, which the app has already. Leave one of them out.")
+    registry[key] = item
+
+
+def _auth(
+    settings: Settings,
+    mode: str | None,
+    jwks: str | None,
+    issuer: str | None,
+    audience: str | None,
+    algorithms: tuple[str, ...],
+) -> Auth | None:
+    if jwks is None:
+        if issuer or audience or algorithms:
+            raise click.UsageError("--issuer, --audience and --jwt-algorithm need --jwt-jwks.")
+        return Auth(DevAuth(), base_url=settings.base_url) if mode == "dev" else None
+    if mode == "dev":
+        raise click.UsageError("--auth dev and --jwt-jwks cannot be used together.")
+    if not issuer:
+        raise click.UsageError("--jwt-jwks needs --issuer: the exact text of the 'iss' claim, such as https://id.example/")
+    provider = JWTAuth(jwks_url=jwks, issuer=issuer, audience=audience, algorithms=algorithms or _ALGORITHMS)
+    return Auth(provider, base_url=settings.base_url)
+
+
+def _serve(app: Bascule, target: str | None) -> None:
+    def listening(host: str, port: int) -> None:
+        print(describe_server(app, target, host=host, port=port), file=sys.stderr, flush=True)
+
+    def connected(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    app.server().on_client(connected)
+    anyio.run(lambda: app.run_http(on_listening=listening))
