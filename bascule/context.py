@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from os import urandom
 from typing import Literal
-from uuid import uuid4
 
 import anyio
 
@@ -111,6 +111,10 @@ def _nothing() -> None:
     return
 
 
+def _trace_id() -> str:
+    return urandom(16).hex()
+
+
 @dataclass(slots=True, kw_only=True)
 class RequestContext:
     """Identity, ownership and trace of one request, and room for the app's own values.
@@ -128,13 +132,24 @@ class RequestContext:
     resource_id: str | None = None
     thread_id: str | None = None
     run_id: str | None = None
-    trace_id: str = field(default_factory=lambda: uuid4().hex)
+    trace_id: str = field(default_factory=_trace_id)
     values: dict[str, object] = field(default_factory=dict[str, object])
 
     @property
     def owner(self) -> str:
         """The id under which things are stored: the resource id, else the principal's id."""
         return self.resource_id or self.principal.id
+
+    def for_run(self, run_id: str, thread_id: str | None) -> "RequestContext":
+        """Return the context of one run of this request; it shares identity, trace and values."""
+        return RequestContext(
+            principal=self.principal,
+            resource_id=self.resource_id,
+            thread_id=thread_id,
+            run_id=run_id,
+            trace_id=self.trace_id,
+            values=self.values,
+        )
 
     def get(self, key: str, default: object = None) -> object:
         """Return one of the app's own values."""

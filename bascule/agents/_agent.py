@@ -1,7 +1,6 @@
 """The agent: instructions, a model, tools, and the run loop behind ``stream`` and ``generate``."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, Unpack, cast
 
@@ -14,7 +13,7 @@ from bascule.agents._run import AgentRun
 from bascule.context import CancelToken, RequestContext, current_context
 from bascule.errors import InputError, NameTaken, RunIdInUse
 from bascule.messages import Message, MessagesInput, TextPart, normalize
-from bascule.models import LanguageModel, ModelSettings, ModelSpec, default_model, resolve_model
+from bascule.models import LanguageModel, ModelSettings, ModelSpec, ModelTool, default_model, resolve_model
 from bascule.runs import AgentOutput
 from bascule.stream import FullOutput
 from bascule.tools import Runnable, Tool, check_name, runnable_tool, safe_name, tool
@@ -73,6 +72,7 @@ class Agent:
     """
 
     __slots__ = (
+        "_offered",
         "_resolved",
         "_tools",
         "default_options",
@@ -110,6 +110,7 @@ class Agent:
         self.default_options = default_options
         self.metadata = metadata
         self._resolved: LanguageModel | None = None
+        self._offered: tuple[ModelTool, ...] | None = None
         self._tools = _tools_by_name(id, tools, agents, workflows)
 
     def __repr__(self) -> str:
@@ -222,6 +223,11 @@ class Agent:
         options: RunOptions,
     ) -> AgentRun:
         chosen = options.get("model")
+        if self._offered is None:
+            self._offered = tuple(
+                ModelTool(name=name, description=tool.description, input_schema=tool.input_schema)
+                for name, tool in self._tools.items()
+            )
         return AgentRun(
             machine=StepMachine(
                 run_id=output.run_id,
@@ -231,6 +237,7 @@ class Agent:
             ),
             model=self.resolved_model() if chosen is None else resolve_model(chosen),
             tools=self._tools,
+            offered=self._offered,
             conversation=Conversation(
                 before=self._before(options),
                 given=given,
@@ -238,9 +245,7 @@ class Agent:
                 memory=self.memory,
                 thread=thread,
             ),
-            context=replace(
-                context, run_id=output.run_id, thread_id=thread.id if thread is not None else context.thread_id
-            ),
+            context=context.for_run(output.run_id, thread.id if thread is not None else context.thread_id),
             settings=_settings(options.get("model_settings")),
             tool_choice=options.get("tool_choice", "auto"),
             provider_options=options.get("provider_options"),

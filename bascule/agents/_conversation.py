@@ -1,7 +1,7 @@
 """The messages of one run: what the model is shown, and what memory keeps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from bascule.context import RequestContext
@@ -84,14 +84,18 @@ class Conversation:
     thread: Thread | None = None
     remembered: tuple[Message, ...] = field(default=())
 
+    def _turn(self, parts: Sequence[Part]) -> Message:
+        turn = self.turn
+        return Message(role=turn.role, parts=tuple(parts), id=turn.id, created_at=turn.created_at)
+
     def prompt(self, parts: Sequence[Part]) -> tuple[Message, ...]:
         """Return what the model is shown when the turn holds ``parts``."""
         told = (*self.before, *self.remembered, *self.given)
-        return (*told, replace(self.turn, parts=tuple(parts))) if parts else told
+        return (*told, self._turn(parts)) if parts else told
 
     def added(self, parts: Sequence[Part]) -> tuple[Message, ...]:
         """Return the messages that this run adds to the conversation."""
-        messages = (*self.given, replace(self.turn, parts=tuple(parts))) if parts else self.given
+        messages = (*self.given, self._turn(parts)) if parts else self.given
         if self.thread is None:
             return messages
         thread = self.thread

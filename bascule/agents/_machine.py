@@ -9,7 +9,7 @@ shell in ``_run`` does all that. The states follow each other like this:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic_core import from_json
@@ -182,14 +182,19 @@ class StepMachine:
     def tool_outcome(self, call: Call, outcome: Outcome) -> Sequence[Chunk]:
         """Take what came of a call; outcomes may arrive in any order."""
         self._open.discard(call.id)
-        part = self.parts[call.position]
-        assert isinstance(part, ToolCallPart)
         if isinstance(outcome, Success):
-            self.parts[call.position] = replace(
-                part, state="result", result=outcome.result, model_output=outcome.model_output
+            self.parts[call.position] = ToolCallPart(
+                tool_call_id=call.id,
+                tool_name=call.name,
+                args=call.args,
+                state="result",
+                result=outcome.result,
+                model_output=outcome.model_output,
             )
             return (ToolResultChunk(self.run_id, call.id, call.name, call.args, outcome.result, outcome.value),)
-        self.parts[call.position] = replace(part, state="output-error", error=outcome.message)
+        self.parts[call.position] = ToolCallPart(
+            tool_call_id=call.id, tool_name=call.name, args=call.args, state="output-error", error=outcome.message
+        )
         return (ToolErrorChunk(self.run_id, call.id, call.name, call.args, outcome.kind, outcome.message),)
 
     def end_step(self, *, provider: str, model_id: str, timestamp: str) -> Sequence[Chunk]:

@@ -36,6 +36,7 @@ class AgentRun:
     machine: StepMachine
     model: LanguageModel
     tools: Mapping[str, Tool[..., object]]
+    offered: Sequence[ModelTool]
     conversation: Conversation
     context: RequestContext
     settings: ModelSettings
@@ -89,10 +90,7 @@ class AgentRun:
     async def _steps(self, log: RunLog, token: CancelToken) -> None:
         machine = self.machine
         await self.conversation.recall()
-        offered = [
-            ModelTool(name=name, description=tool.description, input_schema=tool.input_schema)
-            for name, tool in self.tools.items()
-        ]
+        offered = self.offered
         choice = self.tool_choice
         while True:
             _tell(log, machine.begin_step(int(time.time() * 1000)))

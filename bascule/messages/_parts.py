@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from os import urandom
 from typing import ClassVar, Literal, TypeAlias
-from uuid import uuid4
 
 __all__ = [
     "DataPart",
@@ -34,8 +34,10 @@ ToolCallState = Literal["call", "result", "approval-requested", "approval-respon
 
 
 def new_id() -> str:
-    """Return a fresh identifier."""
-    return str(uuid4())
+    """Return a fresh random identifier in the form of a UUID (RFC 9562, version 4)."""
+    digits = urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def utc_now() -> datetime:

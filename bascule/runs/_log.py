@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 
-from bascule.stream import Chunk, FullOutput, fold
+from bascule.stream import Chunk
 
 __all__ = ["RunLog"]
 
@@ -64,7 +64,3 @@ class RunLog:
             if self._closed:
                 return
             await self.changed()
-
-    def output(self) -> FullOutput:
-        """Return what the run has come to so far."""
-        return fold(self.chunks)

@@ -1,7 +1,6 @@
 """The live output of a run: read it while it happens, await it for the whole."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from dataclasses import replace
 from typing import TypeVar
 
 from bascule.context import CancelToken
@@ -16,6 +15,7 @@ from bascule.stream import (
     FullOutput,
     PendingCall,
     RunFinishReason,
+    RunFold,
     RunStatus,
     SourceChunk,
     Step,
@@ -120,28 +120,22 @@ class AgentOutput(LiveRun[FullOutput]):
 
     def snapshot(self) -> FullOutput:
         """Return what the run has come to so far, without waiting."""
-        return self._with_extras(self.log.output())
-
-    def _with_extras(self, output: FullOutput) -> FullOutput:
-        return replace(
-            output,
-            run_id=self.run_id,
-            message_id=self.message_id,
-            messages=self.extras.messages,
-            remembered_messages=self.extras.remembered,
-        )
+        state = RunFold()
+        for chunk in self.log.chunks:
+            state.apply(chunk)
+        return state.output(messages=self.extras.messages, remembered_messages=self.extras.remembered)
 
     # --- single values; awaiting one drives the run, and none raises for a failed one ---
 
     @property
     def status(self) -> RunStatus:
         """How the run stands now, without waiting."""
-        return self.log.output().status
+        return self.snapshot().status
 
     @property
     def error(self) -> Exception | None:
         """The exception of a failed run, as far as it is known now."""
-        return self.log.output().error
+        return self.snapshot().error
 
     @property
     def text(self) -> Awaitable[str]:

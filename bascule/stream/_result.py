@@ -1,7 +1,7 @@
 """What a run came to: the fold of its stream."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from bascule.errors import AgentRunError, ModelError
@@ -143,7 +143,14 @@ class RunFold:
     """Takes a run's events one by one and knows its result at any moment."""
 
     def __init__(self) -> None:
-        self._out = FullOutput()
+        self._run_id = ""
+        self._message_id = ""
+        self._status: RunStatus = "running"
+        self._finish_reason: RunFinishReason = "unknown"
+        self._stopped_by: StoppedBy | None = None
+        self._error_seen: Exception | None = None
+        self._pending: tuple[PendingCall, ...] = ()
+        self._usage = NO_USAGE
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._all_text: list[str] = []
@@ -162,11 +169,15 @@ class RunFold:
         if handler is not None:
             handler(self, chunk)
 
-    def output(self) -> FullOutput:
-        """Return the result so far."""
+    def output(
+        self, *, messages: tuple[Message, ...] = (), remembered_messages: tuple[Message, ...] = ()
+    ) -> FullOutput:
+        """Return the result so far, with the conversation's messages, which no event carries."""
         last = "".join(self._text) if self._text or not self._steps else self._steps[-1].text
-        return replace(
-            self._out,
+        return FullOutput(
+            run_id=self._run_id,
+            message_id=self._message_id,
+            status=self._status,
             text=last,
             all_text="".join(self._all_text),
             reasoning_text="".join(self._all_reasoning),
@@ -175,11 +186,18 @@ class RunFold:
             tool_calls=tuple(self._calls),
             tool_results=tuple(self._results),
             steps=tuple(self._steps),
-            warnings=(*self._warnings, *self._out.warnings),
+            usage=self._usage,
+            finish_reason=self._finish_reason,
+            stopped_by=self._stopped_by,
+            error=self._error_seen,
+            pending=self._pending,
+            warnings=tuple(self._warnings),
+            messages=messages,
+            remembered_messages=remembered_messages,
         )
 
     def _start(self, chunk: StartChunk) -> None:
-        self._out = replace(self._out, run_id=chunk.run_id, message_id=chunk.message_id)
+        self._run_id, self._message_id = chunk.run_id, chunk.message_id
 
     def _step_start(self, _: StepStartChunk) -> None:
         self._text, self._reasoning = [], []
@@ -258,30 +276,24 @@ class RunFold:
         self._step_from = (len(self._calls), len(self._results))
 
     def _error(self, chunk: ErrorChunk) -> None:
-        error = chunk.cause or AgentRunError(chunk.message)
-        self._out = replace(self._out, status="failed", error=error)
+        self._status = "failed"
+        self._error_seen = chunk.cause or AgentRunError(chunk.message)
 
     def _abort(self, _: AbortChunk) -> None:
-        if self._out.status == "running":
-            self._out = replace(self._out, status="canceled")
+        if self._status == "running":
+            self._status = "canceled"
 
     def _suspended(self, chunk: SuspendedChunk) -> None:
-        self._out = replace(
-            self._out, status="suspended", finish_reason="suspended", pending=chunk.pending, usage=chunk.usage
-        )
+        self._status = self._finish_reason = "suspended"
+        self._pending, self._usage = chunk.pending, chunk.usage
 
     def _finish(self, chunk: FinishChunk) -> None:
-        status: RunStatus = self._out.status
-        if status == "running":
-            status = _STATUS.get(chunk.reason, "success")
-        self._out = replace(
-            self._out,
-            status=status,
-            finish_reason=chunk.reason,
-            usage=chunk.usage,
-            stopped_by=chunk.stopped_by,
-            warnings=chunk.warnings,
-        )
+        if self._status == "running":
+            self._status = _STATUS.get(chunk.reason, "success")
+        self._finish_reason = chunk.reason
+        self._usage = chunk.usage
+        self._stopped_by = chunk.stopped_by
+        self._warnings += chunk.warnings
 
     _table: ClassVar[dict[type[Chunk], Callable[["RunFold", Any], None]]] = {  # Any: each takes its own chunk
         StartChunk: _start,

@@ -87,6 +87,14 @@ class Tool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Tool {self.id}>"
 
+    def check(self, arguments: JsonObject) -> None:
+        """Check arguments without calling the tool.
+
+        Raises:
+            ToolInputInvalid: they do not fit the schema; the text lists every problem.
+        """
+        self._check(arguments)
+
     async def execute(self, arguments: JsonObject, context: ToolContext | None = None) -> object:
         """Check the arguments, call the tool and return its result.
 
