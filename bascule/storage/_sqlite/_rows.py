@@ -1,0 +1,109 @@
+"""Messages and threads as rows and back."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from bascule.errors import InputError
+from bascule.messages import JsonObject, Message, content_from_wire, content_to_wire
+from bascule.storage._json import decode, encode
+from bascule.storage._protocol import Thread
+
+__all__ = [
+    "MESSAGE_COLUMNS",
+    "THREAD_COLUMNS",
+    "MessageRow",
+    "ThreadRow",
+    "message_rows",
+    "messages_of",
+    "metadata_of",
+    "microseconds",
+    "moment",
+    "thread_of",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_EXACT_IN_SECONDS = 4_000_000_000_000_000
+"""Up to here a float of seconds tells microseconds apart."""
+
+MessageRow: TypeAlias = tuple[str, str, str, str | None, int]
+MESSAGE_COLUMNS = "id, role, content, metadata, created_at"
+
+ThreadRow: TypeAlias = tuple[str, str, str, int, int]
+THREAD_COLUMNS = "id, title, metadata, created_at, updated_at"
+
+
+def microseconds(at: datetime, what: str) -> int:
+    """Return ``at`` as microseconds since 1970.
+
+    Raises:
+        InputError: it has no time zone.
+    """
+    try:
+        return (at - _EPOCH) // _MICROSECOND
+    except TypeError as error:
+        raise InputError(f"{what} is {at!r}; give it a time zone, for instance tzinfo=datetime.UTC.") from error
+
+
+def moment(at: int) -> datetime:
+    """Return microseconds since 1970 as a moment in UTC."""
+    if 0 <= at < _EXACT_IN_SECONDS:
+        return datetime.fromtimestamp(at / 1_000_000, UTC)  # half the time of the sum below
+    return _EPOCH + at * _MICROSECOND
+
+
+def message_rows(messages: Sequence[Message]) -> list[MessageRow]:
+    """Return the rows of messages.
+
+    Raises:
+        InputError: one of them cannot be stored.
+    """
+    return [
+        (
+            message.id,
+            message.role,
+            encode(content_to_wire(message.parts), f"The content of message {message.id!r}"),
+            None if message.metadata is None else encode(message.metadata, f"The metadata of message {message.id!r}"),
+            microseconds(message.created_at, f"created_at of message {message.id!r}"),
+        )
+        for message in messages
+    ]
+
+
+def messages_of(rows: Sequence[MessageRow], thread_id: str, owner: str) -> tuple[Message, ...]:
+    """Return the messages of rows of one thread."""
+    return tuple(
+        Message(
+            role=role,  # type: ignore[arg-type]  # written by message_rows
+            parts=content_from_wire(_object(content)),
+            id=id_,
+            created_at=moment(created_at),
+            thread_id=thread_id,
+            resource_id=owner,
+            metadata=None if metadata is None else _object(metadata),
+        )
+        for id_, role, content, metadata, created_at in rows
+    )
+
+
+def thread_of(row: ThreadRow, owner: str) -> Thread:
+    """Return the thread of a row."""
+    id_, title, metadata, created_at, updated_at = row
+    return Thread(
+        id=id_,
+        resource_id=owner,
+        title=title,
+        metadata=metadata_of(metadata),
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+    )
+
+
+def metadata_of(text: str) -> JsonObject:
+    """Return a thread's metadata."""
+    return {} if text == "{}" else _object(text)
+
+
+def _object(text: str) -> JsonObject:
+    return decode(text)  # type: ignore[return-value]  # only objects are stored
