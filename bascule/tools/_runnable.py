@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol, TypedDict
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from bascule.context import CancelToken, RequestContext
 from bascule.errors import ToolError
-from bascule.messages import JsonObject, JsonValue, MessagesInput
+from bascule.messages import JsonValue, MessagesInput
 from bascule.runs import AgentOutput
 from bascule.stream import FullOutput
 from bascule.tools._context import ToolContext
@@ -57,6 +59,12 @@ class Runnable(Protocol):
         ...
 
 
+class _Prompt(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    prompt: str = Field(description="The task, with everything it takes to do it.")
+
+
 def runnable_tool(runnable: Runnable, *, name: str | None = None, description: str | None = None) -> Tool[..., object]:
     """Return a tool with the input ``{prompt}`` that runs ``runnable`` and answers with its text.
 
@@ -68,10 +76,8 @@ def runnable_tool(runnable: Runnable, *, name: str | None = None, description: s
         description: what models read; the runnable's description when left out.
     """
 
-    async def run(arguments: JsonObject, context: ToolContext) -> object:
-        output = runnable.stream(
-            str(arguments["prompt"]), request_context=context.request_context, abort_signal=context.cancel
-        )
+    async def run(arguments: _Prompt, context: ToolContext) -> object:
+        output = runnable.stream(arguments.prompt, request_context=context.request_context, abort_signal=context.cancel)
         async with output:
             async for chunk in output:
                 await context.channel.emit(chunk)
@@ -80,12 +86,7 @@ def runnable_tool(runnable: Runnable, *, name: str | None = None, description: s
     return Tool(
         name or safe_name(f"agent-{runnable.id}"),
         description=description or runnable.description or f"Delegates a task to the agent {runnable.name}.",
-        input_schema={
-            "type": "object",
-            "properties": {"prompt": {"type": "string", "description": "The task, with everything it takes to do it."}},
-            "required": ["prompt"],
-            "additionalProperties": False,
-        },
+        input_schema=_Prompt,
         execute=run,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticSchemaGenerationError, ValidationError, create_model
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -206,6 +206,8 @@ def _build(label: str, fields: Mapping[str, Any]) -> type[BaseModel]:
         return _make_model(name, fields)
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation) as error:
         raise _no_schema(label, fields) from error
+    except PydanticUserError as error:
+        raise SchemaMissing(f"The parameters of {label} cannot be described: {error.message}") from error
 
 
 def _make_model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:

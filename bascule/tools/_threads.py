@@ -43,30 +43,39 @@ class _Pool:
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
-        self._idle = 0
+        self._free = 0
+        """Threads that wait for a job and have not been promised one."""
+        self._backlog = 0
+        """Jobs that no thread has been promised to."""
 
     def submit(self, job: _Job) -> None:
         with self._lock:
-            self._jobs.put(job)
-            if self._idle < self._jobs.qsize() and self._threads < MAX_THREADS:
+            if self._free > 0:
+                self._free -= 1
+            elif self._threads < MAX_THREADS:
                 self._threads += 1
                 threading.Thread(target=self._work, name="bascule-tool", daemon=True).start()
+            else:
+                self._backlog += 1
+        self._jobs.put(job)
 
     def _work(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
             try:
                 job = self._jobs.get(timeout=self.IDLE)
             except queue.Empty:
-                job = None
+                with self._lock:
+                    if self._free > 0:
+                        self._free -= 1
+                        self._threads -= 1
+                        return
+                continue  # a job has been promised to this thread
+            self._do(job)
             with self._lock:
-                self._idle -= 1
-                if job is None and self._jobs.empty():
-                    self._threads -= 1
-                    return
-            if job is not None:
-                self._do(job)
+                if self._backlog > 0:
+                    self._backlog -= 1
+                else:
+                    self._free += 1
 
     @staticmethod
     def _do(job: _Job) -> None:

@@ -4,12 +4,14 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, is_typeddict, overload
+from typing import Any, Generic, cast, get_type_hints, overload
 
 import anyio
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from typing_extensions import ParamSpec, TypeVar, is_typeddict
 
-from bascule.errors import ConfigurationError, ToolError, ToolInputInvalid
+from bascule.errors import ConfigurationError, SchemaMissing, ToolError, ToolInputInvalid
 from bascule.messages import JsonObject
 from bascule.tools._context import ToolContext
 from bascule.tools._names import check_name
@@ -18,9 +20,10 @@ from bascule.tools._threads import run_in_daemon_thread
 
 __all__ = ["Execute", "Tool", "tool"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=Any)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 Execute = Callable[[Any, ToolContext], Awaitable[object] | object]
 """Called with the checked arguments (a mapping, or the instance of a pydantic input model) and the context."""
@@ -53,7 +56,7 @@ class Tool(Generic[P, R]):
         id: str,
         *,
         description: str,
-        input_schema: JsonObject | type[BaseModel],
+        input_schema: Mapping[str, object] | type[BaseModel],
         execute: Execute,
         title: str | None = None,
         output: type | JsonObject | None = None,
@@ -132,7 +135,7 @@ def _call_method(function: object) -> object:
 
 
 def _input_check(
-    name: str, schema: JsonObject | type[BaseModel] | InputModel
+    name: str, schema: Mapping[str, object] | type[BaseModel] | InputModel
 ) -> tuple[JsonObject, Callable[[JsonObject], object]]:
     if isinstance(schema, InputModel):
         return schema.schema, partial(schema.arguments, tool=name)
@@ -142,7 +145,8 @@ def _input_check(
                 f"The input schema of the tool {name!r} has the type {schema['type']!r} at its root; "
                 "wrap it in an object with one property."
             )
-        return schema, _JsonSchemaCheck(name, schema)
+        checked = cast("JsonObject", schema)  # JSON by its contract
+        return checked, _JsonSchemaCheck(name, checked)
     model = schema
 
     def check(arguments: JsonObject) -> BaseModel:
@@ -155,19 +159,22 @@ def _input_check(
 
 
 class _JsonSchemaCheck:
-    """Checks arguments against a raw JSON schema; the validator is made for the first call."""
+    """Checks arguments against a raw JSON schema."""
 
     def __init__(self, name: str, schema: JsonObject) -> None:
+        from jsonschema import SchemaError, validators  # noqa: PLC0415  # heavy, and few tools bring a raw schema
+
+        kind: Any = validators.validator_for(schema, default=validators.Draft202012Validator)  # Any: no precise types
+        try:
+            kind.check_schema(schema)
+        except SchemaError as error:
+            raise ConfigurationError(
+                f"The input schema of the tool {name!r} is not JSON schema: {error.message}"
+            ) from error
         self._name = name
-        self._schema = schema
-        self._validator: Any = None  # Any: jsonschema ships no types
+        self._validator: Any = kind(schema)
 
     def __call__(self, arguments: JsonObject) -> JsonObject:
-        if self._validator is None:
-            from jsonschema import validators  # noqa: PLC0415  # heavy, and few tools bring a raw schema
-
-            kind: Any = validators.validator_for(self._schema, default=validators.Draft202012Validator)
-            self._validator = kind(self._schema)
         problems = [
             f"- {'.'.join(str(part) for part in problem.absolute_path) or '(arguments)'}: {problem.message}"
             for problem in self._validator.iter_errors(arguments)
@@ -181,7 +188,10 @@ class _JsonSchemaCheck:
 def _output_schema(name: str, output: type | JsonObject | None) -> JsonObject | None:
     if output is None:
         return None
-    schema = output if isinstance(output, Mapping) else TypeAdapter(output).json_schema(mode="serialization")
+    try:
+        schema = output if isinstance(output, Mapping) else TypeAdapter(output).json_schema(mode="serialization")
+    except PydanticUserError as error:
+        raise SchemaMissing(f"The output of the tool {name!r} cannot be described: {error.message}") from error
     if schema.get("type") != "object":
         raise ConfigurationError(
             f"The output schema of the tool {name!r} has no object at its root; "
@@ -191,7 +201,7 @@ def _output_schema(name: str, output: type | JsonObject | None) -> JsonObject | 
 
 
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[_P, _R], /) -> Tool[_P, _R]: ...
 
 
 @overload
@@ -206,11 +216,11 @@ def tool(
     scopes: Sequence[str] = (),
     to_model_output: Callable[[Any], object] | None = None,
     meta: JsonObject | None = None,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+) -> Callable[[Callable[_P, _R]], Tool[_P, _R]]: ...
 
 
 def tool(
-    function: Callable[P, R] | None = None,
+    function: Callable[_P, _R] | None = None,
     /,
     *,
     name: str | None = None,
@@ -222,7 +232,7 @@ def tool(
     scopes: Sequence[str] = (),
     to_model_output: Callable[[Any], object] | None = None,
     meta: JsonObject | None = None,
-) -> Tool[P, R] | Callable[[Callable[P, R]], Tool[P, R]]:
+) -> Tool[_P, _R] | Callable[[Callable[_P, _R]], Tool[_P, _R]]:
     """Make a tool from a function: schema from its signature, descriptions from its docstring.
 
     A parameter annotated with ``ToolContext`` is filled in and not described. Sync functions run on daemon threads.
@@ -246,12 +256,12 @@ def tool(
         NameInvalid: clients refuse the name.
     """
 
-    def make(function: Callable[P, R]) -> Tool[P, R]:
+    def make(function: Callable[_P, _R]) -> Tool[_P, _R]:
         described = input_model_of(function, context_type=ToolContext)
-        made: Tool[P, R] = Tool(
+        made: Tool[_P, _R] = Tool(
             name or _name_of(function),
             description=description if description is not None else described.description,
-            input_schema=cast("JsonObject", described),  # the description is unpacked by the constructor
+            input_schema=cast("Any", described),  # the description is unpacked by the constructor
             execute=_caller(function, described.context_parameter),
             title=title,
             output=output if output is not None else _structured_return(function),

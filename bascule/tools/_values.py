@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import cast
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from bascule.messages import JsonValue
 from bascule.tools._content import Audio, Content, EmbeddedResource, Image, ResourceLink
@@ -23,7 +23,7 @@ def json_value(value: object) -> JsonValue:
         if any(isinstance(item, Content) for item in items):
             return [json_value(item) for item in items]
     try:
-        return cast("JsonValue", to_jsonable_python(value, inf_nan_mode="strings", fallback=str))
+        return cast("JsonValue", from_json(to_json(value, inf_nan_mode="strings", fallback=str)))
     except (PydanticSerializationError, ValueError, RecursionError):
         return str(value)  # pyright: ignore[reportUnknownArgumentType]  # narrowed from object
 
