@@ -1,0 +1,207 @@
+"""The MCP endpoint as one plain ASGI app that can be mounted anywhere and starts itself."""
+
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from typing import TYPE_CHECKING, TypeAlias
+
+import anyio
+from anyio.lowlevel import EventLoopToken, current_token
+
+from bascule.context import CancelToken
+from bascule.mcp_server._answers import STOPPING, Message, Receive, Scope, Send, answer, local_path
+from bascule.runs import start_detached
+
+if TYPE_CHECKING:
+    from bascule.mcp_server._sdk._build import Built
+    from bascule.mcp_server._sdk._sessions import HttpSessions
+
+__all__ = ["HEALTH", "READY", "McpAsgi", "Ready"]
+
+HEALTH, READY = "/healthz", "/readyz"
+
+Ready: TypeAlias = Callable[[], bool | Awaitable[bool]]
+"""Returns whether the app can serve."""
+
+
+class McpAsgi:
+    """Serves MCP under one path, and the health checks.
+
+    Sessions live in a task of their own: the lifespan's, when the server or framework gives one, else one that the
+    first request starts. Another event loop gets sessions of its own.
+
+    Args:
+        build: makes the SDK's server.
+        path: where MCP is served, with and without a slash at the end.
+        health: whether to serve ``/healthz`` and ``/readyz``.
+        ready: asked by ``/readyz``.
+    """
+
+    def __init__(self, build: "Callable[[], Built]", *, path: str, health: bool, ready: Ready | None) -> None:
+        self._build = build
+        self._path = "/" + path.strip("/") if path.strip("/") else ""
+        self._health = health
+        self._ready = ready
+        self._live: _Live | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        match scope["type"]:
+            case "lifespan":
+                await self._lifespan(receive, send)
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1000})
+            case kind:
+                raise ValueError(f"The ASGI scope type {kind!r} is not known.")
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = local_path(scope)
+        if self._is_endpoint(scope, path):
+            await self._mcp(scope, receive, send)
+        elif self._health and path in (HEALTH, READY):
+            await self._answer_health(scope, path, send)
+        else:
+            await answer(send, 404, {"error": "not_found", "message": f"Nothing is served at {path[:200]!r}."})
+
+    def _is_endpoint(self, scope: Scope, path: str) -> bool:
+        if path.rstrip("/") == self._path:
+            return True
+        # Mounted at the very path that it serves: do not ask clients for /mcp/mcp.
+        root: str = scope.get("root_path", "")
+        return path in ("", "/") and self._path != "" and root.rstrip("/").endswith(self._path)
+
+    async def _mcp(self, scope: Scope, receive: Receive, send: Send) -> None:
+        stopping: CancelToken | None = scope.get(STOPPING)
+        live = self._here()
+        await live.ready.wait()
+        if live.sessions is None:
+            raise RuntimeError(
+                "The MCP sessions of this event loop have ended; they begin again with the next request."
+            )
+        if stopping is not None:
+            live.heed(stopping)
+            if scope["method"] == "GET":
+                receive = _until(stopping, receive)
+        ending = _Ending(send)
+        await live.sessions.serve(_stripped(scope), receive, ending.send)
+        await ending.complete()
+
+    def _here(self) -> "_Live":
+        """Return the sessions of this event loop; start them in a task of their own when there are none."""
+        live = self._live
+        if live is None or live.over or live.loop.native_token is not current_token().native_token:
+            live = self._live = _Live()
+            # Not in the context of this request: its identity is not the sessions'.
+            Context().run(start_detached, lambda: live.run(self._build))
+        return live
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        live = self._live = _Live()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(live.run, self._build)
+            await live.ready.wait()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            live.close_streams()
+            live.stop.set()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer_health(self, scope: Scope, path: str, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            await answer(send, 405, {"error": "method_not_allowed"}, (b"allow", b"GET, HEAD"))
+            return
+        ready = True
+        if path == READY:
+            stopping: CancelToken | None = scope.get(STOPPING)
+            found = True if self._ready is None else self._ready()
+            ready = (await found if isinstance(found, Awaitable) else found) and not (stopping and stopping.cancelled)
+        await answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable"})
+
+
+class _Live:
+    """The sessions of one event loop."""
+
+    def __init__(self) -> None:
+        self.loop: EventLoopToken = current_token()
+        self.ready = anyio.Event()
+        self.stop = anyio.Event()
+        self.over = False
+        self.sessions: HttpSessions | None = None
+        self._heeded: CancelToken | None = None
+
+    async def run(self, build: "Callable[[], Built]") -> None:
+        from bascule.mcp_server._sdk._sessions import HttpSessions  # noqa: PLC0415  # the door of a heavy package
+
+        try:
+            sessions = HttpSessions(build())
+            async with sessions.running():
+                self.sessions = sessions
+                self.ready.set()
+                await self.stop.wait()
+        finally:
+            self.over = True
+            self.sessions = None
+            self.ready.set()
+
+    def heed(self, stopping: CancelToken) -> None:
+        """Close the clients' streams when the server stops."""
+        if stopping is not self._heeded:
+            self._heeded = stopping
+            stopping.on_cancel(self.close_streams)
+
+    def close_streams(self) -> None:
+        """End the streams that would otherwise stay open for ever."""
+        if self.sessions is not None:
+            self.sessions.built.listening.close()
+
+
+class _Ending:
+    """Sees to it that a response that was begun is also ended, even when its stream was cut."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = self._ended = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._ended = True
+        await self._send(message)
+
+    async def complete(self) -> None:
+        if self._begun and not self._ended:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _until(stopping: CancelToken, receive: Receive) -> Receive:
+    """Return a ``receive`` that says that the client has left as soon as the server stops."""
+
+    async def received() -> Message:
+        message: Message = {"type": "http.disconnect"}
+        async with anyio.create_task_group() as tasks:
+
+            async def take() -> None:
+                nonlocal message
+                message = await receive()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(take)
+            await stopping.wait()
+            tasks.cancel_scope.cancel()
+        return message
+
+    return received
+
+
+def _stripped(scope: Scope) -> Scope:
+    """Return the scope with header values as RFC 9110 section 5.5 defines them: without the white space around.
+
+    Some servers leave it on, and then values that must equal the body's do not.
+    """
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if not any(value[:1] in (b" ", b"\t") or value[-1:] in (b" ", b"\t") for _, value in headers):
+        return scope
+    return {**scope, "headers": [(name, value.strip(b" \t")) for name, value in headers]}

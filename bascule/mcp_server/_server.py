@@ -1,0 +1,156 @@
+"""The MCP server: what it offers, and the ways to serve it."""
+
+from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING, Protocol
+
+from bascule.mcp_server._agents import agent_tools, ask_name
+from bascule.mcp_server._answers import ASGIApp
+from bascule.mcp_server._asgi import HEALTH, READY, McpAsgi, Ready
+from bascule.mcp_server._catalogue import AnyTool, Catalogue, room_for
+from bascule.mcp_server._clients import Clients, OnClient
+from bascule.mcp_server._guard import Guard, Guarded
+from bascule.mcp_server._progress import HEARTBEAT
+from bascule.mcp_server._prompts import Prompt
+from bascule.mcp_server._resources import Resource
+from bascule.mcp_server._stdout import protocol_streams
+from bascule.tools import Runnable
+
+if TYPE_CHECKING:
+    from bascule.mcp_server._sdk._build import Built
+
+__all__ = ["McpServer", "Protector"]
+
+
+class Protector(Protocol):
+    """Puts a guard in front of an app that lets verified callers through, such as ``Auth``."""
+
+    def protect(self, app: ASGIApp, *, base_url: str | None = None, path: str = "/mcp") -> ASGIApp:
+        """Return the app behind the guard."""
+        ...
+
+
+class McpServer:
+    """An MCP server over stdio and HTTP, for clients of every protocol revision.
+
+    Args:
+        name: how it introduces itself, and the ``<server>`` in ``mcp__<server>__<tool>``.
+        tools: offered under their names.
+        prompts: offered under their names.
+        resources: offered under their URIs.
+        agents: each is offered as the tool ``ask_<id>``.
+        instructions: what clients tell the model about this server.
+        version: its version; Bascule's when left out.
+        title: a name for people.
+        heartbeat: seconds of silence after which a caller that wants progress hears that its call goes on.
+
+    Raises:
+        NameInvalid: clients refuse a name, or it leaves no room for the prefix that they put before it.
+        NameTaken: two things have the same name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tools: Iterable[AnyTool] = (),
+        prompts: Iterable[Prompt] = (),
+        resources: Iterable[Resource] = (),
+        agents: Iterable[Runnable] = (),
+        instructions: str | None = None,
+        version: str | None = None,
+        title: str | None = None,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.instructions = instructions
+        self.version = version or _own_version()
+        self.heartbeat = heartbeat
+        self.catalogue = Catalogue(room=room_for(name))
+        self._clients = Clients()
+        for tool in tools:
+            self.catalogue.add_tool(tool)
+        for agent in agents:
+            self._add_agent(agent)
+        for prompt in prompts:
+            self.catalogue.add_prompt(prompt)
+        for resource in resources:
+            self.catalogue.add_resource(resource)
+
+    def __repr__(self) -> str:
+        return f"<McpServer {self.name}>"
+
+    def _add_agent(self, agent: Runnable) -> None:
+        anyone, verified = agent_tools(agent)
+        self.catalogue.add_tool(anyone, verified=verified, what=f"agent {agent.id!r} (tool {ask_name(agent.id)})")
+
+    def on_client(self, callback: OnClient) -> None:
+        """Call ``callback`` once for every client, when it first lists tools or uses something."""
+        self._clients.on_client(callback)
+
+    def build(self) -> "Built":
+        """Return a new server of the MCP SDK that offers what this one does: ``.server`` is the SDK's object."""
+        from bascule.mcp_server._sdk._build import Identity, build  # noqa: PLC0415  # the door of a heavy package
+
+        identity = Identity(name=self.name, version=self.version, title=self.title, instructions=self.instructions)
+        return build(self.catalogue, self._clients, identity, heartbeat=self.heartbeat)
+
+    async def run_stdio(self, *, grace: float = 1.0, on_end: Callable[[], None] | None = None) -> None:
+        """Serve one client over stdin and stdout until it closes them.
+
+        While it serves, everything else that writes to stdout ends up on stderr.
+
+        Args:
+            grace: seconds that calls in flight may go on after the client closed its end.
+            on_end: called as soon as the client closed its end, from another thread: a command can see to it that the
+                process ends in time, even when a tool blocks the event loop.
+        """
+        from bascule.mcp_server._sdk._pipe import serve_pipe  # noqa: PLC0415  # the door of a heavy package
+
+        with protocol_streams() as wire:
+            await serve_pipe(self.build(), wire, grace=grace, on_end=on_end or _nothing)
+
+    def asgi(
+        self,
+        *,
+        path: str = "/mcp",
+        auth: Protector | None = None,
+        allowed_hosts: Iterable[str] | None = None,
+        allowed_origins: Iterable[str] | None = None,
+        health: bool = True,
+        ready: Ready | None = None,
+    ) -> ASGIApp:
+        """Return an ASGI app that serves clients over HTTP.
+
+        It may be mounted under any prefix. It needs no lifespan: without one it starts with the first request.
+
+        Args:
+            path: where MCP is served, with and without a slash at the end.
+            auth: lets verified callers through only; everything that is stored then belongs to the caller's identity.
+            allowed_hosts: names that it answers to, such as ``api.example.org``, ``*.example.org`` or ``*``; when left
+                out, loopback names on the loopback interface, and any name elsewhere.
+            allowed_origins: origins of web pages that may call it, beside its own and those of this machine.
+            health: whether to serve ``/healthz`` and ``/readyz``.
+            ready: asked by ``/readyz`` whether the app can serve.
+
+        Raises:
+            SettingInvalid: a host or origin that cannot be one.
+        """
+        app: ASGIApp = McpAsgi(self.build, path=path, health=health, ready=ready)
+        if auth is not None:
+            app = auth.protect(app, path=path)
+        guard = Guard.of(allowed_hosts, allowed_origins)
+        return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
+
+
+def _nothing() -> None:
+    return
+
+
+def _own_version() -> str:
+    try:
+        return version_of("bascule")
+    except PackageNotFoundError:
+        return "0"
