@@ -1,6 +1,6 @@
 """A model that repeats what it is told."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import anyio.lowlevel
 
@@ -32,7 +32,7 @@ class EchoModel:
         """What the model can do."""
         return ModelCapabilities(tools=False, label="An echo of your text, not a language model.")
 
-    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Repeat the user's last text."""
         await anyio.lowlevel.checkpoint()
         text = last_user_text(call.messages)

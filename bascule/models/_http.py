@@ -4,7 +4,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import anyio.to_thread
 
@@ -64,8 +64,8 @@ def header_value(name: str, value: str) -> str:
 def secrets_of(key: str, headers: Mapping[str, str], url: str) -> tuple[str, ...]:
     """Return every text that must not be shown, the longest first."""
     parts = urlsplit(url)
-    found = [key, parts.password or "", parts.query]
-    for name, value in headers.items():
+    found = [key, parts.password or ""]
+    for name, value in (*headers.items(), *parse_qsl(parts.query)):
         if any(word in name.lower() for word in _SECRET_NAMES):
             found += [value, value.rpartition(" ")[2]]
     return tuple(sorted({text for text in found if len(text) >= _SHORTEST_SECRET}, key=len, reverse=True))

@@ -1,7 +1,7 @@
 """OpenAI's Chat Completions, and every server that speaks it, over httpx."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -123,7 +123,7 @@ class OpenAIChat:
         if opened is not None:
             await opened.holder.aclose()
 
-    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Answer a call, part by part.
 
         Raises:

@@ -5,7 +5,7 @@ tool's schema, calls it once and shows what it returned. As soon as the prompt h
 message it answers, so a run with it always ends.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from hashlib import blake2s
 
 import anyio.lowlevel
@@ -57,7 +57,7 @@ class RulesModel:
         """What the model can do."""
         return ModelCapabilities(native_json=True, label=_LABEL)
 
-    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Call the tool that fits, or answer."""
         await anyio.lowlevel.checkpoint()
         usage = Usage(input_tokens=prompt_size(call.messages) // 4)

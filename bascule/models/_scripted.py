@@ -1,6 +1,6 @@
 """A model that says what its script says."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Literal
 
 import anyio
@@ -101,7 +101,7 @@ class ScriptedModel:
         """What the model can do."""
         return self._capabilities
 
-    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
+    async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Answer with the next turn of the script.
 
         Raises:
