@@ -1,6 +1,5 @@
 """Agents as tools: ``ask_<id>`` takes a message and answers with the agent's text."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from bascule.mcp_server._catalogue import AnyTool
@@ -8,9 +7,6 @@ from bascule.messages import JsonObject, JsonValue
 from bascule.tools import MemoryOption, Runnable, Tool, ToolContext, answer_of, safe_name
 
 __all__ = ["agent_tools", "ask_name"]
-
-Answered = Callable[[ToolContext, str], Awaitable[None]]
-"""Called when an answer became part of a thread, with the thread's id."""
 
 MESSAGE: JsonObject = {
     "type": "string",
@@ -36,18 +32,14 @@ def ask_name(agent_id: str) -> str:
     return safe_name(f"ask_{agent_id.replace('-', '_')}")
 
 
-def agent_tools(agent: Runnable, *, answered: Answered | None = None) -> tuple[AnyTool, AnyTool]:
+def agent_tools(agent: Runnable) -> tuple[AnyTool, AnyTool]:
     """Return an agent's tool for callers without a verified identity, and the one for verified callers.
 
     Only the first lets the caller say whom a conversation belongs to.
-
-    Args:
-        agent: the agent, or external coding agent.
-        answered: called when an answer became part of a thread.
     """
 
     async def ask(arguments: JsonObject, context: ToolContext) -> object:
-        return await _ask(agent, arguments, context, answered)
+        return await _ask(agent, arguments, context)
 
     def made(properties: JsonObject) -> AnyTool:
         return Tool(
@@ -67,7 +59,7 @@ def agent_tools(agent: Runnable, *, answered: Answered | None = None) -> tuple[A
     return made({**properties, "resource_id": OWNER}), made(properties)
 
 
-async def _ask(agent: Runnable, arguments: JsonObject, context: ToolContext, answered: Answered | None) -> str:
+async def _ask(agent: Runnable, arguments: JsonObject, context: ToolContext) -> str:
     request = context.request_context
     owner, thread = arguments.get("resource_id"), arguments.get("thread_id")
     if isinstance(owner, str) and not request.principal.verified:
@@ -82,7 +74,4 @@ async def _ask(agent: Runnable, arguments: JsonObject, context: ToolContext, ans
     async with output:
         async for chunk in output:
             await context.channel.emit(chunk)
-    answer = answer_of(output.snapshot(), agent.name)
-    if answered is not None and isinstance(thread, str):
-        await answered(context, thread)
-    return answer
+    return answer_of(output.snapshot(), agent.name)

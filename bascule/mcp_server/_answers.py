@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-__all__ = ["STOPPING", "ASGIApp", "Message", "Receive", "Scope", "Send", "answer", "header", "local_path"]
+__all__ = ["STOPPING", "ASGIApp", "Message", "Receive", "Response", "Scope", "Send", "answer", "header", "local_path"]
 
 # Any: ASGI leaves the values of a scope and of a message open, and every framework types them so.
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -38,3 +38,34 @@ def local_path(scope: Scope) -> str:
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         return path[len(root) :]
     return path
+
+
+class Response:
+    """Passes a response on and remembers how far it has come.
+
+    Args:
+        send: where to.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = self._ended = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self._begun = True
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._ended = True
+        await self._send(message)
+
+    async def end(self) -> None:
+        """Complete a response that was begun, so that the client sees the end of a stream and not a torn one."""
+        if self._begun and not self._ended:
+            await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def cut(self) -> None:
+        """Answer, or complete the answer to, a request that took too long."""
+        if not self._begun:
+            await answer(self.send, 503, {"error": "stopping", "message": "The server stopped during the request."})
+        await self.end()

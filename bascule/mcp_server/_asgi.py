@@ -8,7 +8,7 @@ import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
 from bascule.context import CancelToken
-from bascule.mcp_server._answers import STOPPING, Message, Receive, Scope, Send, answer, local_path
+from bascule.mcp_server._answers import STOPPING, Message, Receive, Response, Scope, Send, answer, local_path
 from bascule.runs import start_detached
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ class McpAsgi:
             live.heed(stopping)
             if scope["method"] == "GET":
                 receive = _until(stopping, receive)
-        ending = _Ending(send)
-        await live.sessions.serve(_stripped(scope), receive, ending.send)
-        await ending.complete()
+        response = Response(send)
+        await live.sessions.serve(_stripped(scope), receive, response.send)
+        await response.end()
 
     def _here(self) -> "_Live":
         """Return the sessions of this event loop; start them in a task of their own when there are none."""
@@ -155,25 +155,6 @@ class _Live:
         """End the streams that would otherwise stay open for ever."""
         if self.sessions is not None:
             self.sessions.built.listening.close()
-
-
-class _Ending:
-    """Sees to it that a response that was begun is also ended, even when its stream was cut."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._begun = self._ended = False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._begun = True
-        elif message["type"] == "http.response.body" and not message.get("more_body", False):
-            self._ended = True
-        await self._send(message)
-
-    async def complete(self) -> None:
-        if self._begun and not self._ended:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _until(stopping: CancelToken, receive: Receive) -> Receive:

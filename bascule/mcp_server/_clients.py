@@ -33,6 +33,16 @@ class ClientSeen:
     principal: Principal
     listed: tuple[str, ...] | None = None
 
+    def __str__(self) -> str:
+        """One line for a log or a terminal."""
+        who = f"{self.name} {self.version}".strip()
+        whom = f" as {self.principal.id}" if self.principal.verified else ""
+        if self.listed is None:
+            return f"{who} connected{whom} ({self.protocol_version})"
+        tools = "1 tool" if len(self.listed) == 1 else f"{len(self.listed)} tools"
+        names = f": {', '.join(self.listed)}" if self.listed else ""
+        return f"{who} connected{whom} ({self.protocol_version}) and listed {tools}{names}"
+
 
 OnClient: TypeAlias = Callable[[ClientSeen], None]
 

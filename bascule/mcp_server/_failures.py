@@ -4,14 +4,14 @@ import logging
 from uuid import uuid4
 
 from bascule.errors import InputError, ToolError
-from bascule.mcp_server._redact import redact
+from bascule.tools import failure_text
 
-__all__ = ["failure_text"]
+__all__ = ["failure_of"]
 
 logger = logging.getLogger("bascule.mcp")
 
 
-def failure_text(error: Exception, what: str) -> str:
+def failure_of(error: Exception, what: str) -> str:
     """Return the text for a caller; log what the text leaves out.
 
     Args:
@@ -22,6 +22,4 @@ def failure_text(error: Exception, what: str) -> str:
         return str(error)
     error_id = uuid4().hex[:12]
     logger.error("%s failed (error id %s)", what, error_id, exc_info=error)
-    message = redact(str(error)).strip()
-    name = type(error).__name__
-    return f"{name}: {message} (error id {error_id})" if message else f"{name} (error id {error_id})"
+    return f"{failure_text(error)} (error id {error_id})"

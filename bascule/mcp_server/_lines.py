@@ -5,6 +5,7 @@ The event loop's own worker threads are not daemons: one that is blocked on a pi
 
 import contextlib
 import os
+import select
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -18,6 +19,9 @@ __all__ = ["LineReader", "LineWriter"]
 
 CHUNK = 64 * 1024
 
+LOOK_AROUND = 0.5
+"""Seconds between two looks at whether the parent process is still there."""
+
 HIGH_WATER = 4 * 1024 * 1024
 """Bytes that may wait for a slow reader before whoever writes has to wait too."""
 
@@ -28,18 +32,38 @@ class LineReader:
     Args:
         descriptor: where to read.
         send: takes the batches; closed at the end.
-        on_end: called in the reading thread at the end of the file, even when the event loop is blocked.
+        orphaned: asked now and then; when it says yes, the end has come too.
+        on_end: called in the reading thread when the end has come, even when the event loop is blocked.
     """
 
-    def __init__(self, descriptor: int, send: ObjectSendStream[list[bytes]], *, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        send: ObjectSendStream[list[bytes]],
+        *,
+        orphaned: Callable[[], bool],
+        on_end: Callable[[], None],
+    ) -> None:
         self._descriptor = descriptor
         self._send = send
+        self._orphaned = orphaned
         self._on_end = on_end
         self._token: EventLoopToken = current_token()
+        self._stopped, self._stopper = os.pipe()
 
     def start(self) -> None:
         """Begin to read."""
         threading.Thread(target=self._work, name="bascule-stdin", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let the end come now. May be called in a signal handler."""
+        with contextlib.suppress(OSError):
+            os.write(self._stopper, b"x")
+
+    def close(self) -> None:
+        """Stop, and give back what reading took."""
+        with contextlib.suppress(OSError):
+            os.close(self._stopper)  # the reading thread sees the end of this pipe
 
     def _work(self) -> None:
         try:
@@ -48,6 +72,7 @@ class LineReader:
             return  # the event loop is gone
         finally:
             self._on_end()
+            os.close(self._stopped)
         with contextlib.suppress(RuntimeError):
             anyio.from_thread.run(self._send.aclose, token=self._token)
 
@@ -65,10 +90,16 @@ class LineReader:
             self._hand_on([b"".join(pieces)])
 
     def _read(self) -> bytes:
-        try:
-            return os.read(self._descriptor, CHUNK)
-        except OSError:
-            return b""  # the peer is gone
+        while not self._orphaned():
+            ready, _, _ = select.select([self._descriptor, self._stopped], [], [], LOOK_AROUND)
+            if self._stopped in ready:
+                break
+            if ready:
+                try:
+                    return os.read(self._descriptor, CHUNK)
+                except OSError:
+                    break  # the peer is gone
+        return b""
 
     def _hand_on(self, lines: list[bytes]) -> None:
         try:

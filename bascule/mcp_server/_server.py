@@ -1,6 +1,6 @@
 """The MCP server: what it offers, and the ways to serve it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Protocol
@@ -11,10 +11,13 @@ from bascule.mcp_server._asgi import HEALTH, READY, McpAsgi, Ready
 from bascule.mcp_server._catalogue import AnyTool, Catalogue, room_for
 from bascule.mcp_server._clients import Clients, OnClient
 from bascule.mcp_server._guard import Guard, Guarded
+from bascule.mcp_server._memory import memory_tools, thread_listing, thread_resource
 from bascule.mcp_server._progress import HEARTBEAT
 from bascule.mcp_server._prompts import Prompt
 from bascule.mcp_server._resources import Resource
 from bascule.mcp_server._stdout import protocol_streams
+from bascule.mcp_server._workflows import WorkflowLike, workflow_tool
+from bascule.memory import Memory
 from bascule.tools import Runnable
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ class McpServer:
         prompts: offered under their names.
         resources: offered under their URIs.
         agents: each is offered as the tool ``ask_<id>``.
+        workflows: each is offered as the tool ``run_<id>``.
+        memory: its conversations can be listed, read and searched for, each caller's own.
         instructions: what clients tell the model about this server.
         version: its version; Bascule's when left out.
         title: a name for people.
@@ -58,6 +63,8 @@ class McpServer:
         prompts: Iterable[Prompt] = (),
         resources: Iterable[Resource] = (),
         agents: Iterable[Runnable] = (),
+        workflows: Iterable[WorkflowLike] = (),
+        memory: Memory | None = None,
         instructions: str | None = None,
         version: str | None = None,
         title: str | None = None,
@@ -74,6 +81,10 @@ class McpServer:
             self.catalogue.add_tool(tool)
         for agent in agents:
             self._add_agent(agent)
+        for workflow in workflows:
+            self._add_workflow(workflow)
+        if memory is not None:
+            self._add_memory(memory)
         for prompt in prompts:
             self.catalogue.add_prompt(prompt)
         for resource in resources:
@@ -86,6 +97,16 @@ class McpServer:
         anyone, verified = agent_tools(agent)
         self.catalogue.add_tool(anyone, verified=verified, what=f"agent {agent.id!r} (tool {ask_name(agent.id)})")
 
+    def _add_workflow(self, workflow: WorkflowLike) -> None:
+        tool = workflow_tool(workflow)
+        self.catalogue.add_tool(tool, what=f"workflow {workflow.id!r} (tool {tool.id})")
+
+    def _add_memory(self, memory: Memory) -> None:
+        for tool in memory_tools(memory):
+            self.catalogue.add_tool(tool, what=f"memory tool {tool.id!r}")
+        self.catalogue.add_resource(thread_resource(memory))
+        self.catalogue.listings.append(thread_listing(memory))
+
     def on_client(self, callback: OnClient) -> None:
         """Call ``callback`` once for every client, when it first lists tools or uses something."""
         self._clients.on_client(callback)
@@ -97,20 +118,19 @@ class McpServer:
         identity = Identity(name=self.name, version=self.version, title=self.title, instructions=self.instructions)
         return build(self.catalogue, self._clients, identity, heartbeat=self.heartbeat)
 
-    async def run_stdio(self, *, grace: float = 1.0, on_end: Callable[[], None] | None = None) -> None:
+    async def run_stdio(self, *, grace: float = 1.0) -> None:
         """Serve one client over stdin and stdout until it closes them.
 
-        While it serves, everything else that writes to stdout ends up on stderr.
+        While it serves, everything else that writes to stdout ends up on stderr. Inside ``serving_process`` a signal
+        or the end of the parent process is an end too.
 
         Args:
-            grace: seconds that calls in flight may go on after the client closed its end.
-            on_end: called as soon as the client closed its end, from another thread: a command can see to it that the
-                process ends in time, even when a tool blocks the event loop.
+            grace: seconds that calls in flight may go on after the end has come.
         """
         from bascule.mcp_server._sdk._pipe import serve_pipe  # noqa: PLC0415  # the door of a heavy package
 
         with protocol_streams() as wire:
-            await serve_pipe(self.build(), wire, grace=grace, on_end=on_end or _nothing)
+            await serve_pipe(self.build(), wire, grace=grace)
 
     def asgi(
         self,
@@ -143,10 +163,6 @@ class McpServer:
             app = auth.protect(app, path=path)
         guard = Guard.of(allowed_hosts, allowed_origins)
         return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
-
-
-def _nothing() -> None:
-    return
 
 
 def _own_version() -> str:

@@ -1,6 +1,5 @@
 """Serves one client over a pair of pipes: lines of JSON in, lines of JSON out."""
 
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from bascule.mcp_server._lines import LineReader, LineWriter
+from bascule.mcp_server._process import SLACK, current_process, on_signals
 from bascule.mcp_server._sdk._build import Built
 from bascule.mcp_server._stdout import Wire
 
@@ -30,21 +30,19 @@ FLUSH = 1.0
 """Seconds for the last lines to reach the client."""
 
 
-async def serve_pipe(built: Built, wire: Wire, *, grace: float, on_end: Callable[[], None]) -> None:
-    """Serve until the client closes its end.
+async def serve_pipe(built: Built, wire: Wire, *, grace: float) -> None:
+    """Serve until the client closes its end; in a process that exists to serve, also until it is to end.
 
     Args:
         built: the server.
         wire: the pipes.
-        grace: seconds that calls in flight may go on after the client closed its end.
-        on_end: called as soon as the client closed its end, from another thread.
+        grace: seconds that calls in flight may go on after the end has come.
     """
     if wire.read is None or wire.write is None:
-        on_end()
         return
     session = _PipeSession(built, LineWriter(wire.write), grace=grace)
     try:
-        await session.run(wire.read, on_end)
+        await session.run(wire.read)
     finally:
         await session.writer.aclose(FLUSH)
 
@@ -57,7 +55,7 @@ class _PipeSession:
         self._open: set[RequestId] = set()
         self._answered = anyio.Event()
 
-    async def run(self, descriptor: int, on_end: Callable[[], None]) -> None:
+    async def run(self, descriptor: int) -> None:
         lines, batches = anyio.create_memory_object_stream[list[bytes]](1)
         inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, outbox = anyio.create_memory_object_stream[SessionMessage](0)
@@ -65,12 +63,23 @@ class _PipeSession:
         async with AsyncExitStack() as stack:
             for stream in (batches, lines, inbox, incoming, outgoing, outbox):
                 stack.push_async_callback(stream.aclose)
-            LineReader(descriptor, lines, on_end=on_end).start()
+            reader = self._reader(descriptor, lines)
+            stack.callback(reader.close)
+            if current_process() is not None:
+                stack.enter_context(on_signals(reader.stop))
+            reader.start()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._write_all, outbox)
                 tasks.start_soon(self._read_all, batches, inbox)
                 await server.run(incoming, outgoing, server.create_initialization_options())
                 tasks.cancel_scope.cancel()
+
+    def _reader(self, descriptor: int, lines: MemoryObjectSendStream[list[bytes]]) -> LineReader:
+        process = current_process()
+        if process is None:
+            return LineReader(descriptor, lines, orphaned=lambda: False, on_end=lambda: None)
+        limit = self._grace + SLACK
+        return LineReader(descriptor, lines, orphaned=process.is_orphaned, on_end=lambda: process.end_within(limit))
 
     async def _read_all(
         self, batches: MemoryObjectReceiveStream[list[bytes]], inbox: MemoryObjectSendStream[SessionMessage | Exception]

@@ -17,7 +17,7 @@ from bascule.context import use_context
 from bascule.errors import InputError, NotFound
 from bascule.mcp_server._catalogue import Catalogue
 from bascule.mcp_server._clients import Clients
-from bascule.mcp_server._failures import failure_text
+from bascule.mcp_server._failures import failure_of
 from bascule.mcp_server._prompts import Complete, Prompt, completions
 from bascule.mcp_server._resources import Resource
 from bascule.mcp_server._results import Wire, present, prompt_messages, resource_contents
@@ -134,7 +134,7 @@ def _no_resource(uri: str) -> MCPError:
 
 def _failed(error: Exception, what: str) -> MCPError:
     code = INVALID_PARAMS if isinstance(error, InputError) and not isinstance(error, NotFound) else INTERNAL_ERROR
-    return MCPError(code, failure_text(error, what))
+    return MCPError(code, failure_of(error, what))
 
 
 def _prompt_wire(prompt: Prompt) -> Wire:

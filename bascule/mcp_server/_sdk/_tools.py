@@ -7,7 +7,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 from bascule.context import use_context
 from bascule.mcp_server._catalogue import AnyTool, Catalogue
 from bascule.mcp_server._clients import Clients
-from bascule.mcp_server._failures import failure_text
+from bascule.mcp_server._failures import failure_of
 from bascule.mcp_server._results import Wire, call_result, error_result, present
 from bascule.mcp_server._sdk._channel import ClientChannel
 from bascule.mcp_server._sdk._requests import Context, caller_of, request_context_of
@@ -93,4 +93,4 @@ async def _result(tool: AnyTool, arguments: JsonObject, context: ToolContext) ->
         context.cancel.cancel("the client gave the call up")
         raise
     except Exception as error:  # noqa: BLE001  # the boundary of user code: the model reads what went wrong
-        return error_result(failure_text(error, f"tool {tool.id!r}"))
+        return error_result(failure_of(error, f"tool {tool.id!r}"))
