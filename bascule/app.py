@@ -152,7 +152,7 @@ class Bascule:
     async def run_stdio(self) -> None:
         """Serve MCP over stdin and stdout until stdin ends; there is no auth, the caller is the local person."""
         async with self:
-            await self.server().run_stdio(grace=self.settings.grace)
+            await self.server().run_stdio()
 
     async def run_http(self, *, on_listening: Callable[[str, int], None] | None = None) -> None:
         """Serve over HTTP where the settings say, until SIGTERM or SIGINT.

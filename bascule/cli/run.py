@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import click
 
-from bascule.mcp_server import end_stdio_process, protect_stdout
+from bascule.mcp_server import protect_stdout, serving_process
 
 __all__ = ["command"]
 
@@ -28,5 +28,5 @@ def command(target: str, log_level: str | None) -> None:
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     app = load_app(target, settings)
     app.keep_in_data_folder()
-    anyio.run(app.run_stdio)
-    end_stdio_process()
+    with serving_process():
+        anyio.run(app.run_stdio)

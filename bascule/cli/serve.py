@@ -16,6 +16,7 @@ from bascule.cli._card import agent_from_card
 from bascule.cli._connect import describe_server
 from bascule.cli._load import load_app, target_of
 from bascule.errors import ConfigurationError
+from bascule.mcp_server import ClientSeen, serving_process
 from bascule.settings import Settings, load_settings
 
 __all__ = ["command"]
@@ -130,8 +131,9 @@ def _serve(app: Bascule, target: str | None) -> None:
     def listening(host: str, port: int) -> None:
         print(describe_server(app, target, host=host, port=port), file=sys.stderr, flush=True)
 
-    def connected(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+    def connected(client: ClientSeen) -> None:
+        print(client, file=sys.stderr, flush=True)
 
     app.server().on_client(connected)
-    anyio.run(lambda: app.run_http(on_listening=listening))
+    with serving_process():
+        anyio.run(lambda: app.run_http(on_listening=listening))
