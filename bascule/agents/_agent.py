@@ -205,10 +205,12 @@ class Agent:
                 "Give it one: Agent(..., memory=Memory())."
             )
 
+        settings = _settings(options.get("model_settings"))
+
         async def drive(output: AgentOutput) -> None:
             _active.add(output.run_id)
             try:
-                await self._run(output, given, context, thread, options).drive(output)
+                await self._run(output, given, context, thread, settings, options).drive(output)
             finally:
                 _active.discard(output.run_id)
 
@@ -220,6 +222,7 @@ class Agent:
         given: tuple[Message, ...],
         context: RequestContext,
         thread: Thread | None,
+        settings: ModelSettings,
         options: RunOptions,
     ) -> AgentRun:
         chosen = options.get("model")
@@ -246,7 +249,7 @@ class Agent:
                 thread=thread,
             ),
             context=context.for_run(output.run_id, thread.id if thread is not None else context.thread_id),
-            settings=_settings(options.get("model_settings")),
+            settings=settings,
             tool_choice=options.get("tool_choice", "auto"),
             provider_options=options.get("provider_options"),
             include_raw=options.get("include_raw_chunks", False),
@@ -267,13 +270,11 @@ def _settings(given: ModelSettings | Mapping[str, object] | None) -> ModelSettin
         return _NO_SETTINGS
     if isinstance(given, ModelSettings):
         return given
-    try:
-        return ModelSettings(**cast("dict[str, Any]", dict(given)))  # Any: the dataclass checks the names
-    except TypeError as error:
+    unknown = given.keys() - ModelSettings.__dataclass_fields__.keys()
+    if unknown:
         known = ", ".join(ModelSettings.__dataclass_fields__)
-        raise InputError(
-            f"model_settings has an entry that does not exist: {error}. The entries are {known}."
-        ) from None
+        raise InputError(f"model_settings has no entry {', '.join(sorted(unknown))}; the entries are {known}.")
+    return ModelSettings(**cast("dict[str, Any]", dict(given)))  # Any: the adapters read what they need
 
 
 def _tools_by_name(

@@ -120,11 +120,9 @@ class LiveRun(ABC, Generic[ResultT]):
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self.read()
 
-    async def read(self, after: int = 0) -> AsyncIterator[Chunk]:
-        """Yield the events from position ``after`` on."""
-        self.start()
-        async for chunk in self.log.read(after):
-            yield chunk
+    def read(self, after: int = 0) -> AsyncIterator[Chunk]:
+        """Return an iterator over the events from position ``after`` on; its first use starts the run."""
+        return self.log.read(after, first=self.start)
 
     async def result(self) -> ResultT:
         """Return the whole result; it does not raise for a failed run."""

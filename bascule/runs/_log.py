@@ -1,12 +1,12 @@
 """The append-only event log of one run."""
 
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 
 import anyio
 
 from bascule.stream import Chunk
 
-__all__ = ["RunLog"]
+__all__ = ["LogReader", "RunLog"]
 
 
 class RunLog:
@@ -55,12 +55,37 @@ class RunLog:
         while not self._closed:
             await self.changed()
 
-    async def read(self, after: int = 0) -> AsyncIterator[Chunk]:
-        """Yield the events from position ``after`` on, those to come included."""
-        while True:
-            while after < len(self.chunks):
-                yield self.chunks[after]
-                after += 1
-            if self._closed:
-                return
-            await self.changed()
+    def read(self, after: int = 0, *, first: Callable[[], None] | None = None) -> "LogReader":
+        """Return an iterator over the events from position ``after`` on, those to come included.
+
+        Args:
+            after: how many events to pass over.
+            first: called once, when the iterator is first used.
+        """
+        return LogReader(self, after, first)
+
+
+class LogReader:
+    """Reads a log to its end. Not a generator: it may be left at any point without a thing to clean up."""
+
+    __slots__ = ("_first", "_log", "position")
+
+    def __init__(self, log: RunLog, position: int, first: Callable[[], None] | None) -> None:
+        self._log = log
+        self._first = first
+        self.position = position
+
+    def __aiter__(self) -> "LogReader":
+        return self
+
+    async def __anext__(self) -> Chunk:
+        if self._first is not None:
+            self._first()
+            self._first = None
+        log = self._log
+        while self.position >= len(log.chunks):
+            if log.closed:
+                raise StopAsyncIteration
+            await log.changed()
+        self.position += 1
+        return log.chunks[self.position - 1]

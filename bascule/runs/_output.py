@@ -97,12 +97,7 @@ class AgentOutput(LiveRun[FullOutput]):
     @property
     def text_stream(self) -> AsyncIterator[str]:
         """The pieces of text alone."""
-        return self._texts()
-
-    async def _texts(self) -> AsyncIterator[str]:
-        async for chunk in self.read():
-            if isinstance(chunk, TextDeltaChunk):
-                yield chunk.text
+        return _Texts(self.read())
 
     async def consume_stream(self) -> None:
         """Let the run go to its end without looking; never raises for a failed run."""
@@ -120,7 +115,7 @@ class AgentOutput(LiveRun[FullOutput]):
 
     def snapshot(self) -> FullOutput:
         """Return what the run has come to so far, without waiting."""
-        state = RunFold()
+        state = RunFold(run_id=self.run_id, message_id=self.message_id)
         for chunk in self.log.chunks:
             state.apply(chunk)
         return state.output(messages=self.extras.messages, remembered_messages=self.extras.remembered)
@@ -204,3 +199,21 @@ class AgentOutput(LiveRun[FullOutput]):
 
     async def _value(self, pick: Callable[[FullOutput], _T]) -> _T:
         return pick(await self.result())
+
+
+class _Texts:
+    """The text of text events alone; like the reader below it, it may be left at any point."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self, chunks: AsyncIterator[Chunk]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> "_Texts":
+        return self
+
+    async def __anext__(self) -> str:
+        while True:
+            chunk = await anext(self._chunks)
+            if isinstance(chunk, TextDeltaChunk):
+                return chunk.text

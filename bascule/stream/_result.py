@@ -140,11 +140,16 @@ def fold(chunks: Iterable[Chunk]) -> FullOutput:
 
 
 class RunFold:
-    """Takes a run's events one by one and knows its result at any moment."""
+    """Takes a run's events one by one and knows its result at any moment.
 
-    def __init__(self) -> None:
-        self._run_id = ""
-        self._message_id = ""
+    Args:
+        run_id: the run, as long as no event has named it.
+        message_id: the id of its answer, likewise.
+    """
+
+    def __init__(self, *, run_id: str = "", message_id: str = "") -> None:
+        self._run_id = run_id
+        self._message_id = message_id
         self._status: RunStatus = "running"
         self._finish_reason: RunFinishReason = "unknown"
         self._stopped_by: StoppedBy | None = None

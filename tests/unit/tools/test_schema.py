@@ -182,8 +182,11 @@ def positional(a: int, /) -> None:
     """Do."""
 
 
-def unknown_type(a: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821  # what is tested
+def unknown_type(a: int) -> None:
     """Do."""
+
+
+unknown_type.__annotations__["a"] = "Nowhere"
 
 
 def inexpressible(a: ToolContext | Callable[[], int]) -> None:
