@@ -10,7 +10,7 @@ from bascule.acp import AcpAgent
 from bascule.agents import Agent
 from bascule.auth import Auth, AuthProvider
 from bascule.errors import NameTaken
-from bascule.mcp_server import McpServer, Prompt, Resource, serve_http
+from bascule.mcp_server import HttpParser, McpServer, Prompt, Resource, serve_http, serving_process
 from bascule.memory import Memory
 from bascule.settings import Settings, data_folder
 from bascule.storage import Storage
@@ -172,7 +172,7 @@ class Bascule:
                 host=self.settings.host,
                 port=self.settings.port,
                 grace=self.settings.grace,
-                http=self.settings.http,
+                http=cast("HttpParser", self.settings.http),  # checked where settings are read
                 root_path=self.settings.root_path,
                 on_listening=on_listening,
             )
@@ -186,11 +186,12 @@ class Bascule:
         Raises:
             ConfigurationError: the app cannot be served.
         """
-        anyio.run(self.run_stdio if transport == "stdio" else self.run_http)
+        with serving_process():
+            anyio.run(self.run_stdio if transport == "stdio" else self.run_http)
 
     async def _ready(self) -> bool:
         """Whether the store answers."""
-        await self.memory.ping()
+        await self.memory.get_thread("readiness", resource_id="readiness")
         return True
 
     async def __aenter__(self) -> Self:

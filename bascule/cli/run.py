@@ -3,10 +3,9 @@
 import logging
 from pathlib import Path
 
-import anyio
 import click
 
-from bascule.mcp_server import protect_stdout, serving_process
+from bascule.mcp_server import protect_stdout
 
 __all__ = ["command"]
 
@@ -28,5 +27,4 @@ def command(target: str, log_level: str | None) -> None:
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     app = load_app(target, settings)
     app.keep_in_data_folder()
-    with serving_process():
-        anyio.run(app.run_stdio)
+    app.run("stdio")

@@ -17,6 +17,7 @@ from bascule.cli._connect import describe_server
 from bascule.cli._load import load_app, target_of
 from bascule.errors import ConfigurationError
 from bascule.mcp_server import ClientSeen, serving_process
+from bascule.mcp_server import ClientSeen, serving_process
 from bascule.settings import Settings, load_settings
 
 __all__ = ["command"]
