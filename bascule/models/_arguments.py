@@ -164,7 +164,7 @@ def _fill_object(
         value = _fill_value(name, field_schema, root, facts, missing if needed else [], f"{path}{name}", needed, depth)
         if value is not _MISSING:
             values[name] = cast("JsonValue", value)  # every filler returns JSON values
-        elif needed and _kind(field_schema) != "object":
+        elif needed:
             missing.append(f"{path}{name}")
     return {name: values[name] for name in properties if name in values}
 

@@ -19,6 +19,7 @@ __all__ = ["client_maker", "completions_url", "header_value", "retry_delay", "se
 
 _LONGEST_BACKOFF = 8.0
 _LONGEST_WAIT = 60.0
+_DOUBLINGS = 16
 _SECRET_NAMES = ("key", "auth", "token", "secret", "cookie")
 _SHORTEST_SECRET = 4
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -92,7 +93,7 @@ def retry_delay(
         return None
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= _LONGEST_WAIT else None
-    return min(_LONGEST_BACKOFF, backoff * 2.0**attempt) * (0.5 + chance() / 2)
+    return min(_LONGEST_BACKOFF, backoff * 2.0 ** min(attempt, _DOUBLINGS)) * (0.5 + chance() / 2)
 
 
 async def client_maker() -> "Callable[[str], httpx.AsyncClient]":

@@ -10,6 +10,7 @@ from pydantic_core import from_json
 
 from bascule.errors import ModelError
 from bascule.models._errors import ErrorKind, kind_of_status
+from bascule.models._prompt import json_text
 from bascule.models._sse import Json
 
 __all__ = ["Endpoint", "bare_url", "retry_after_seconds"]
@@ -93,10 +94,11 @@ class Endpoint:
 
     def of_event(self, error: Json) -> ModelError:
         """Return the error for an error object inside the stream."""
-        raw, said, code = _read_error(error)
+        cleared: Json = from_json(self.redact(json_text(error)))
+        raw, said, code = _read_error(cleared)
         status = int(code) if code.isdigit() and 400 <= int(code) < 600 else None
         kind: ErrorKind = kind_of_status(status) if status is not None else _TYPES.get(code, "server")
-        said = self.redact(said)[:_SHOWN] or "no reason given"
+        said = said[:_SHOWN] or "no reason given"
         return ModelError(f"{self._name} failed while it answered: {said}", kind=kind, status=status, raw=raw)
 
     def unreachable(self, reason: str) -> ModelError:

@@ -2,7 +2,7 @@
 
 Written for the one shape that model servers send, where nearly every event is one ``data:`` line with one JSON object:
 such a line is parsed at once, without waiting for the blank line that ends the event. An event spread over several
-``data:`` lines is joined. Comments, other fields and payloads that are no JSON object (keep-alives) are skipped. An
+``data:`` lines is joined. Comments, other fields and payloads that are no JSON object (signs of life) are skipped. An
 object that is broken is an error, since text would be lost silently.
 """
 

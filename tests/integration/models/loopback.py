@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,7 +112,7 @@ async def _read_request(stream: anyio.abc.SocketStream) -> Seen | None:
 
 
 @asynccontextmanager
-async def running_server() -> AsyncIterator[LoopbackServer]:
+async def running_server() -> AsyncGenerator[LoopbackServer]:
     """Serve until the block ends."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     server = LoopbackServer(port=listener.extra(anyio.abc.SocketAttribute.local_port))

@@ -66,12 +66,12 @@ async def test_an_answer_is_streamed_with_usage_id_and_model(server: LoopbackSer
         "prompt_tokens_details": {"cached_tokens": 2},
         "completion_tokens_details": {"reasoning_tokens": 1},
     }
-    end = {"id": "c1", "choices": [], "usage": usage}
-    server.replies.append(Reply(pieces=[sse(said("Hel"), done=False), sse(said("lo"), said("", "stop"), end)]))
+    end: dict[str, object] = {"id": "c1", "choices": [], "usage": usage}
+    server.replies.append(Reply(pieces=[sse(said("Good"), done=False), sse(said("bye"), said("", "stop"), end)]))
 
     assert await collect(model) == [
-        TextDelta("Hel"),
-        TextDelta("lo"),
+        TextDelta("Good"),
+        TextDelta("bye"),
         Finish(
             "stop",
             Usage(input_tokens=7, output_tokens=3, reasoning_tokens=1, cached_input_tokens=2),
@@ -192,6 +192,12 @@ async def test_secrets_are_in_no_message(server: LoopbackServer) -> None:
         assert secret not in f"{error} {error.raw!r} {model!r} {model.__dict__['_endpoint']!r}"
 
 
+async def test_what_a_model_can_do_is_known_before_a_call() -> None:
+    model = OpenAIChat("m-1", max_retries=5)
+
+    assert (model.capabilities.native_json, model.capabilities.images, model.max_retries) == (True, True, 5)
+
+
 async def test_a_missing_key_is_named_without_a_request() -> None:
     error = await refused(OpenAIChat("m-1", environ={}))
 
@@ -200,13 +206,13 @@ async def test_a_missing_key_is_named_without_a_request() -> None:
 
 
 async def test_a_cut_after_the_first_part_is_raised_and_not_repeated(server: LoopbackServer, model: OpenAIChat) -> None:
-    server.replies.append(Reply(pieces=[sse(said("Hel"), done=False)], cut=True))
+    server.replies.append(Reply(pieces=[sse(said("Good"), done=False)], cut=True))
     parts: list[ModelPart] = []
 
     with pytest.raises(ModelError) as caught:
         await read(model, parts)
 
-    assert parts == [TextDelta("Hel")]
+    assert parts == [TextDelta("Good")]
     assert caught.value.kind == "connection"
     assert len(server.requests) == 1
 
@@ -218,16 +224,16 @@ async def test_a_cut_before_the_first_part_is_repeated(server: LoopbackServer, m
 
 
 async def test_a_cut_after_the_finish_reason_harms_nothing(server: LoopbackServer, model: OpenAIChat) -> None:
-    server.replies.append(Reply(pieces=[sse(said("Hel"), said("lo", "length"), done=False)], cut=True))
+    server.replies.append(Reply(pieces=[sse(said("Good"), said("bye", "length"), done=False)], cut=True))
 
     parts = await collect(model)
 
-    assert parts[:2] == [TextDelta("Hel"), TextDelta("lo")]
+    assert parts[:2] == [TextDelta("Good"), TextDelta("bye")]
     assert cast("Finish", parts[2]).reason == "length"
 
 
 async def test_an_answer_that_just_stops_is_a_protocol_error(server: LoopbackServer, model: OpenAIChat) -> None:
-    server.replies.append(Reply(pieces=[sse(said("Hel"), done=False)]))
+    server.replies.append(Reply(pieces=[sse(said("Good"), done=False)]))
 
     error = await refused(model)
 
@@ -237,13 +243,13 @@ async def test_an_answer_that_just_stops_is_a_protocol_error(server: LoopbackSer
 
 async def test_an_error_inside_the_stream_comes_after_the_text(server: LoopbackServer, model: OpenAIChat) -> None:
     overloaded = {"error": {"message": "overloaded", "code": 503}}
-    server.replies.append(Reply(pieces=[sse(said("Hel"), overloaded, said("never"), done=False)]))
+    server.replies.append(Reply(pieces=[sse(said("Good"), overloaded, said("never"), done=False)]))
     parts: list[ModelPart] = []
 
     with pytest.raises(ModelError, match="overloaded") as caught:
         await read(model, parts)
 
-    assert parts == [TextDelta("Hel")]
+    assert parts == [TextDelta("Good")]
     assert (caught.value.kind, caught.value.status) == ("server", 503)
 
 
@@ -275,6 +281,12 @@ async def test_a_server_that_does_not_stream_is_understood(server: LoopbackServe
     assert parts[0] == TextDelta("Hm.")
     assert ToolCall("t1", "add", '{"a":1}') in parts
     assert parts[-1] == Finish("tool-calls", Usage(input_tokens=1, output_tokens=2), response_id="c1")
+
+
+async def test_a_whole_answer_that_is_not_json_is_a_protocol_error(server: LoopbackServer, model: OpenAIChat) -> None:
+    server.replies.append(Reply(pieces=[b"{"], content_type="application/json"))
+
+    assert (await refused(model)).kind == "protocol"
 
 
 async def test_a_compressed_stream_is_read(server: LoopbackServer, model: OpenAIChat) -> None:
@@ -315,7 +327,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 async def test_a_server_that_falls_silent_is_given_up(server: LoopbackServer) -> None:
     model = OpenAIChat("m-1", base_url=server.url, timeout=0.05, max_retries=0)
-    server.replies.extend([Reply(pieces=[sse(said("Hel"), done=False), anyio.Event()]), Reply(pieces=[anyio.Event()])])
+    server.replies.extend([Reply(pieces=[sse(said("Good"), done=False), anyio.Event()]), Reply(pieces=[anyio.Event()])])
 
     errors = [await refused(model), await refused(model)]
     await model.aclose()
@@ -339,7 +351,7 @@ async def test_one_connection_serves_one_call_after_another_until_it_is_closed(
 
 
 async def test_a_reader_that_leaves_early_frees_the_server(server: LoopbackServer, model: OpenAIChat) -> None:
-    server.replies.extend([Reply(pieces=[sse(said("Hel"), done=False), anyio.Event()]), answer()])
+    server.replies.extend([Reply(pieces=[sse(said("Good"), done=False), anyio.Event()]), answer()])
 
     async with aclosing(model.stream(CALL)) as parts:
         async for _ in parts:

@@ -21,8 +21,8 @@ from bascule.models._words import words_of
 
 
 def tool(name: str, description: str, required: str = "", /, **properties: JsonValue) -> ModelTool:
-    names = required.split()
-    schema = {"type": "object", "properties": properties, "required": names}
+    names: list[JsonValue] = [*required.split()]
+    schema: Mapping[str, JsonValue] = {"type": "object", "properties": properties, "required": names}
     return ModelTool(name=name, description=description, input_schema=schema)
 
 
