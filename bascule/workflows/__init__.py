@@ -4,7 +4,7 @@ from bascule.workflows._context import StepContext
 from bascule.workflows._result import RunResult, StepResult, StepResults
 from bascule.workflows._run import WorkflowOutput, WorkflowRun
 from bascule.workflows._shape import ShapeSource
-from bascule.workflows._step import Step, StepSource, step
+from bascule.workflows._step import Step, step
 from bascule.workflows._workflow import EntrySource, Workflow
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "StepContext",
     "StepResult",
     "StepResults",
-    "StepSource",
     "Workflow",
     "WorkflowOutput",
     "WorkflowRun",

@@ -14,10 +14,10 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from bascule.errors import ConfigurationError, SchemaMissing
 from bascule.tools import input_model_of, run_in_daemon_thread

@@ -24,7 +24,7 @@ class StepResults(dict[str, "StepResult"]):
 
     def __missing__(self, key: str) -> "StepResult":
         outer, _, inner = key.partition(".")
-        if inner and outer in self:
+        if inner and outer in self and inner.partition(".")[0] in self[outer].steps:
             return self[outer].steps[inner]
         raise KeyError(key)
 

@@ -166,9 +166,7 @@ class _JsonSchemaCheck:
         try:
             kind.check_schema(schema)
         except SchemaError as error:
-            raise ConfigurationError(
-                f"{what} is declared by something that is no JSON schema: {error.message}"
-            ) from error
+            raise ConfigurationError(f"{what} is declared by no valid JSON schema: {error.message}") from error
         self._validator: Any = kind(schema)
 
     def __call__(self, value: object, what: str) -> object:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from bascule.messages import JsonObject
-from bascule.tools import Runnable, Tool
+from bascule.tools import Tool
 from bascule.workflows._definition import (
     Definition,
     agent_definition,
@@ -17,7 +17,7 @@ from bascule.workflows._definition import (
 from bascule.workflows._function import function_definition
 from bascule.workflows._shape import ShapeSource
 
-__all__ = ["Step", "StepSource", "definition_of", "step"]
+__all__ = ["Step", "definition_of", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,10 +66,6 @@ class Step(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Step {self.id}>"
-
-
-StepSource: TypeAlias = Step[..., Any] | Tool[..., Any] | Runnable | Callable[..., Any]
-"""What can be a step: a function, with or without ``@step``, a tool, or an agent."""
 
 
 @overload

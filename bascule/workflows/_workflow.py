@@ -1,12 +1,13 @@
 """The workflow: steps in an order, with a checked input."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, overload
 from weakref import WeakValueDictionary
 
 from bascule.errors import ConfigurationError, NameTaken, RunIdInUse, ToolError, ToolInputInvalid, WorkflowInputError
 from bascule.messages import JsonObject, JsonValue, new_id
 from bascule.tools import Runnable, Tool, ToolContext, check_name
+from bascule.workflows._context import StepContext
 from bascule.workflows._definition import Definition, check_step_id
 from bascule.workflows._execution import Plan
 from bascule.workflows._graph import Entry, ParallelEntry, StepEntry, WorkflowEntry, nested
@@ -60,6 +61,12 @@ class Workflow:
         return f"<Workflow {self.id}>"
 
     # --- definition ---
+
+    @overload
+    def then(self, entry: Callable[[StepContext[Any]], Any], /, *, id: str | None = None) -> Self: ...
+
+    @overload
+    def then(self, entry: EntrySource, /, *, id: str | None = None) -> Self: ...
 
     def then(self, entry: EntrySource, /, *, id: str | None = None) -> Self:
         """Add an entry that gets the output of the one before.
