@@ -205,10 +205,8 @@ class Bascule:
 
     async def aclose(self) -> None:
         """Close the store, the models' connections and the coding agents' processes."""
-        for agent in self.acp_agents.values():
-            await agent.aclose()
-        for agent in self.agents.values():
-            await agent.aclose()
+        for runnable in (*self.acp_agents.values(), *self.agents.values()):
+            await runnable.aclose()
         if self._memory is not None:
             await self._memory.aclose()
 

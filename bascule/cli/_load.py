@@ -5,6 +5,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeAlias
 
 from bascule.agents import Agent
 from bascule.app import Bascule
@@ -14,6 +15,8 @@ from bascule.tools import Tool
 from bascule.workflows import Workflow
 
 __all__ = ["load_app", "target_of"]
+
+Part: TypeAlias = Agent | Tool[..., Any] | Workflow
 
 _NAMES = ("app", "server", "mcp")
 
@@ -117,7 +120,7 @@ def _found(module: ModuleType, path: Path) -> Bascule:
         )
     if apps:
         return next(iter(apps.values()))
-    parts = [value for value in public.values() if isinstance(value, Agent | Tool | Workflow)]
+    parts: list[Part] = [value for value in public.values() if isinstance(value, Agent | Tool | Workflow)]
     if not parts:
         raise AppNotFound(
             f"{path} has nothing to serve: no Bascule, and no public agent, tool or workflow. "
@@ -132,7 +135,7 @@ def _offered(module: ModuleType) -> str:
     return ", ".join(names) or "no app, agent, tool or workflow"
 
 
-def _app_of(parts: "list[Agent | Tool[..., object] | Workflow]") -> Bascule:
+def _app_of(parts: list[Part]) -> Bascule:
     unique = list({id(part): part for part in parts}.values())
     return Bascule(
         agents=[part for part in unique if isinstance(part, Agent)],

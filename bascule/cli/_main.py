@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import cast
 
 import click
 
@@ -104,6 +105,6 @@ def _first_of_ours(error: BaseException) -> BasculeError | None:
     if isinstance(error, BasculeError):
         return error
     if isinstance(error, BaseExceptionGroup):
-        inner: Sequence[BaseException] = error.exceptions
-        return next((found for found in map(_first_of_ours, inner) if found is not None), None)
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return next((found for found in map(_first_of_ours, group.exceptions) if found is not None), None)
     return None
