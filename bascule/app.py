@@ -205,8 +205,10 @@ class Bascule:
 
     async def aclose(self) -> None:
         """Close the store, the models' connections and the coding agents' processes."""
-        for runnable in (*self.acp_agents.values(), *self.agents.values()):
-            await runnable.aclose()
+        for coding_agent in self.acp_agents.values():
+            await coding_agent.aclose()
+        for agent in self.agents.values():
+            await agent.aclose()
         if self._memory is not None:
             await self._memory.aclose()
 
