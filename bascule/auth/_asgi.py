@@ -27,10 +27,11 @@ def principal_of(scope: Scope) -> Principal:
 def local_path(scope: Scope) -> str:
     """Return the path below the place where the app is mounted.
 
-    Servers and frameworks disagree whether ``path`` contains ``root_path``; it is taken off when it is there.
+    Servers and frameworks disagree whether ``path`` contains ``root_path``; it is taken off when it is there. The rule
+    is the one by which Starlette routes: a guard that saw another path than the router could be walked around.
     """
     path: str = scope["path"]
-    root: str = scope.get("root_path", "").rstrip("/")
+    root: str = scope.get("root_path", "")
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         return path[len(root) :]
     return path

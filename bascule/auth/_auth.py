@@ -24,6 +24,8 @@ __all__ = ["Auth"]
 
 logger = logging.getLogger(__name__)
 
+FORWARDING = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+
 
 class Auth:
     """Guards everything that an app serves: MCP, REST and whatever else is behind it.
@@ -144,12 +146,12 @@ class Auth:
             ScopeMissing: the token lacks a scope that the resource needs.
             AuthUnavailable: the token cannot be checked now.
         """
+        token = bearer_token([value for name, value in scope["headers"] if name == b"authorization"])
         now = self._now()
         request: TokenRequest | None = None
         if self._local is not None:
             request = self._request(scope, resource, now)
             self._local.admit(request)
-        token = bearer_token([value for name, value in scope["headers"] if name == b"authorization"])
         if len(token) > self._max_token_bytes:
             raise refuse("token_too_large", f"The token has more than {self._max_token_bytes} bytes.")
         key = (hashlib.sha256(token).digest(), resource.identifier)
@@ -183,10 +185,7 @@ class Auth:
             now=now,
             leeway=self._leeway,
             client_host=str(client[0]) if client else None,
-            forwarded=any(
-                name in (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
-                for name, _ in scope["headers"]
-            ),
+            forwarded=not FORWARDING.isdisjoint([name for name, _ in scope["headers"]]),
         )
 
 

@@ -103,11 +103,10 @@ async def _fetch(url: str, *, private_network: bool) -> bytes:
 
 def _why(error: BaseException | None) -> str:
     """Return the first text in a chain of errors; on trio, the outer ones have none."""
-    while error is not None:
-        if text := str(error):
-            return text
-        error = error.__cause__ or error.__context__
-    return "no reason given"
+    text = ""
+    while error is not None and not text:
+        text, error = str(error), error.__cause__ or error.__context__
+    return text or "no reason given"
 
 
 async def _body(url: str, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> bytes:

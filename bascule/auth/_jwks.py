@@ -86,13 +86,13 @@ class RemoteKeys:
         if self._keys is not None and self._fetched_at <= now < self.trusted_until:
             return self._keys
         if self._failure is not None and self._failed_at <= now < self._failed_at + self._retry:
-            return self._last_known(now, self._failure)
+            return self._last_known(now)
         return await self._refresh(now)
 
-    def _last_known(self, now: float, failure: AuthUnavailable) -> KeySet:
+    def _last_known(self, now: float) -> KeySet:
         if self._keys is not None and self._fetched_at <= now < self._fetched_at + self._stale:
             return self._keys
-        raise AuthUnavailable(str(failure))
+        raise AuthUnavailable(str(self._failure))
 
     async def _refresh(self, now: float) -> KeySet:
         """Fetch, or wait for the fetch that is under way and use its result."""
@@ -118,8 +118,6 @@ class RemoteKeys:
         return self._result(now)
 
     def _result(self, now: float) -> KeySet:
-        if self._failure is not None:
-            return self._last_known(now, self._failure)
-        if self._keys is None:
-            raise AuthUnavailable(f"The keys at {self._url} are not known yet.")
-        return self._keys
+        if self._keys is not None and self._failure is None:
+            return self._keys
+        return self._last_known(now)

@@ -147,14 +147,16 @@ class JWTAuth:
             raise refuse("wrong_type", f"The token has typ {header.type!r:.40}; accepted: {accepted} (JWTAuth typ=).")
 
     def _claims(self, token: str, key: VerifyKey) -> dict[str, object]:
-        from jwt import PyJWS, PyJWTError  # heavy, and needed only where a token is verified
+        from jwt import InvalidSignatureError, PyJWS, PyJWTError  # heavy, and needed only where a token is verified
 
         if self._jws is None:
             self._jws = PyJWS(algorithms=list(self._algorithms), options={"enforce_minimum_key_length": True})
         try:
             payload = self._jws.decode_complete(token, key.key, algorithms=[key.algorithm])["payload"]
-        except (PyJWTError, ValueError):
+        except InvalidSignatureError:
             raise refuse("bad_signature", "The signature does not fit the issuer's key.") from None
+        except (PyJWTError, ValueError):
+            raise refuse("malformed", "The token is not a signed JWT.") from None
         try:
             return strict_object(payload)
         except ValueError as error:
@@ -194,6 +196,6 @@ def _header(token: str) -> _Header:
         raise refuse("critical_header", "The token header has extensions (crit) that are not supported.")
     if not isinstance(algorithm, str) or not isinstance(kind, str):
         raise refuse("malformed", "The token header needs alg and typ as texts.")
-    if kid is not None and not (isinstance(kid, str) and len(kid) <= KID_LIMIT):
+    if "kid" in header and not (isinstance(kid, str) and len(kid) <= KID_LIMIT):
         raise refuse("malformed", f"The key id (kid) of the token is not a text of at most {KID_LIMIT} characters.")
-    return _Header(algorithm=algorithm, kid=kid, type=kind)
+    return _Header(algorithm=algorithm, kid=kid if isinstance(kid, str) else None, type=kind)

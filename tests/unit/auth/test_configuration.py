@@ -132,6 +132,7 @@ def test_secrets_do_not_show() -> None:
         "https://[fd00::1]/jwks",
         "https://[::ffff:10.0.0.1]/jwks",
         "https://[64:ff9b::10.0.0.1]/jwks",
+        "https://[2002:a00:1::]/jwks",
         "https://0.0.0.0/jwks",
         "https://224.0.0.1/jwks",
     ],

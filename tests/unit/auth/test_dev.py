@@ -90,6 +90,11 @@ async def test_d30_another_machine_is_refused_even_with_a_good_cached_token(peer
     assert len(app.seen) == 1
 
 
+async def test_another_machine_without_a_token_is_told_what_to_bring() -> None:
+    response = await send(auth().protect(App()), peer="10.0.0.7")
+    assert (reason(response), "error" in parameters(response)) == ("no_token", False)
+
+
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost"])
 async def test_this_machine_has_several_addresses(peer: str) -> None:
     assert (await send(auth().protect(App()), await mint("me"), peer=peer)).status_code == 200

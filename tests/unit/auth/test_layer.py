@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from starlette._utils import get_route_path
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -230,6 +231,30 @@ async def test_d29_everything_that_is_not_declared_public_is_closed(path: str) -
 
 async def receive() -> dict[str, Any]:
     return {"type": "http.request", "body": b"", "more_body": False}
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "public"),
+    [
+        ("", "/healthz", True),
+        ("/x", "/x/healthz", True),
+        ("/x", "/healthz", True),
+        ("/x/", "/x/healthz", False),
+        ("/x", "/xhealthz", False),
+        ("/x", "/x/x/healthz", False),
+        ("/healthz", "/healthz", False),
+        ("/", "/healthz", True),
+    ],
+)
+async def test_d29_the_guard_sees_the_path_that_the_router_sees(root: str, path: str, *, public: bool) -> None:
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": path, "root_path": root, "headers": []}
+    app = App()
+
+    async def ignore(message: Any) -> None:
+        return
+
+    await guard().protect(app)(scope, receive, ignore)
+    assert bool(app.seen) == public == (get_route_path(scope) == "/healthz")
 
 
 async def test_a_public_method_opens_no_other_method() -> None:

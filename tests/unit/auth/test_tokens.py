@@ -145,7 +145,7 @@ async def test_other_types_can_be_allowed_by_configuration() -> None:
 
 
 @pytest.mark.parametrize("header", [{"typ": 1}, {"typ": ["at+jwt"]}, {"alg": ["RS256"]}, {"kid": 7}, {"kid": ["rsa"]},
-                                    {"kid": "k" * 300}])  # fmt: skip
+                                    {"kid": None}, {"kid": "k" * 300}])  # fmt: skip
 async def test_header_fields_of_the_wrong_type_are_malformed(header: dict[str, object]) -> None:
     raw = json.dumps({"alg": "RS256", "typ": "at+jwt", "kid": "rsa", **header}).encode()
     assert await refused(token(raw_header=raw)) == "malformed"
@@ -453,6 +453,12 @@ async def test_d23_two_issuers_with_the_same_subject_are_two_owners() -> None:
     first, second = app.seen
     assert first.subject == second.subject
     assert first.id != second.id
+
+
+async def test_a_token_without_client_id_may_name_the_client_otherwise_or_not_at_all() -> None:
+    assert (await accepted(token(claims(client_id=None)))).seen[0].client_id == ""
+    assert (await accepted(token(claims(client_id=None, azp="web")))).seen[0].client_id == "web"
+    assert await refused(token(claims(client_id=7))) == "invalid_claim"
 
 
 async def test_d40_a_client_acts_as_itself_only() -> None:
