@@ -108,7 +108,8 @@ class ChatStream:
         parts: list[ModelPart] = []
         for event in self._reader.feed(data):
             self._event(event, parts)
-        self._check_reader()
+        if self._reader.malformed is not None:
+            self._check_reader()
         return parts
 
     def feed_event(self, event: Json) -> list[ModelPart]:

@@ -76,7 +76,8 @@ class SseReader:
                 if event is not None:
                     events.append(event)
             elif not line:
-                self._end_event()
+                if self._open or self._is_error:
+                    self._end_event()
             elif line.startswith(b"event:"):
                 self._is_error = line[6:].strip() == b"error"
         return events
@@ -92,9 +93,7 @@ class SseReader:
         self._open = []
         if not isinstance(value, dict):
             return None
-        if self._is_error and "error" not in value:
-            return {"error": value}
-        return value
+        return {"error": value} if self._is_error and "error" not in value else value
 
     def _not_json(self, payload: bytes) -> None:
         text = payload.strip()
