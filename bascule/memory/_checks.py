@@ -56,11 +56,7 @@ def check_metadata(value: object) -> JsonObject:
     Raises:
         InputError: it is no mapping from texts.
     """
-    if not isinstance(value, Mapping) or not all(
-        isinstance(key, str) for key in cast("Mapping[object, object]", value)
-    ):
-        raise InputError(f"The metadata is {type(value).__name__}; it must be a mapping with texts as keys.")
-    return cast("JsonObject", value)
+    return _mapping(value, "The metadata is")
 
 
 def thread_option(thread: object) -> tuple[str, str | None, JsonObject | None]:

@@ -63,9 +63,9 @@ class Job(Generic[T]):
         return cast("T", self._value)  # set by run() when there was no error
 
 
-def settle(jobs: Iterable[Job[Any]]) -> None:
+def settle(jobs: Iterable[Job[Any]]) -> None:  # Any: each job has a result type of its own
     """Wake the tasks that wait for ``jobs``; called in a database thread, when nothing can be undone any more."""
-    by_loop: dict[object, list[Job[Any]]] = {}  # Any: each job has a result type of its own
+    by_loop: dict[object, list[Job[Any]]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
     for loop, group in by_loop.items():

@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bascule.errors import StorageError
 from bascule.storage._sqlite._connection import Synchronous, connect_reader, connect_writer
 from bascule.storage._sqlite._errors import explain
 from bascule.storage._sqlite._job import Job, settle
-from bascule.storage._sqlite._migrate import Migration, migrate
+from bascule.storage._sqlite._migrate import migrate, migrations
 
 __all__ = ["Session"]
 
@@ -37,10 +36,9 @@ _Queue = queue.SimpleQueue[Job[Any] | None]  # Any: each job has a result type o
 class Session:
     """Opens the database in a thread of its own and works until it is told to stop."""
 
-    def __init__(self, path: Path | None, synchronous: Synchronous, steps: Sequence[Migration]) -> None:
+    def __init__(self, path: Path | None, synchronous: Synchronous) -> None:
         self._path = path
         self._synchronous: Synchronous = synchronous
-        self._steps = steps
         self._lock = threading.Lock()
         self._stopping = False
         self._ended = False
@@ -86,14 +84,13 @@ class Session:
     def _work(self) -> None:
         try:
             connection = connect_writer(self._path, self._synchronous)
-        except (StorageError, sqlite3.Error, OSError) as error:
-            self._refuse(error)
-            return
-        try:
-            migrate(connection, self.place, self._steps)
-            reader = None if self._path is None else self._start_reader(self._path)
-        except (StorageError, sqlite3.Error, OSError) as error:
-            connection.close()
+            try:
+                migrate(connection, self.place, migrations())
+                reader = None if self._path is None else self._start_reader(self._path)
+            except BaseException:
+                connection.close()
+                raise
+        except BaseException as error:  # noqa: BLE001  # raised again in the tasks that wait
             self._refuse(error)
             return
         self._write_until_stopped(connection)

@@ -14,7 +14,6 @@ from bascule.storage._protocol import MemoryStore
 from bascule.storage._sqlite._connection import Synchronous
 from bascule.storage._sqlite._job import Job
 from bascule.storage._sqlite._memory import SqliteMemoryStore
-from bascule.storage._sqlite._migrate import migrations
 from bascule.storage._sqlite._session import Session
 
 __all__ = ["SqliteStorage"]
@@ -113,9 +112,9 @@ class SqliteStorage:
                 self._session.submit(job, write=write)
 
     def _start(self) -> Session:
-        session = Session(self._path, self._synchronous, migrations())
+        session = Session(self._path, self._synchronous)
         # A storage that is dropped without being closed ends its threads; they hold the session, not the storage.
-        weakref.finalize(self, session.stop)
+        weakref.finalize(self, session.stop).atexit = False
         return session
 
 
