@@ -25,7 +25,7 @@ _COMMANDS = {
     "auth": ("bascule.cli.auth", "Tokens for protected servers."),
     "acp": ("bascule.cli.acp", "External coding agents."),
 }
-"""Each command lives in a module of its own, imported when it is called."""
+"""Each command lives in a module of its own, as ``command`` or ``group``, imported when it is called."""
 
 
 class _Commands(click.Group):
@@ -39,7 +39,8 @@ class _Commands(click.Group):
         """Import and return one command."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, "command", None) or module.group
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
