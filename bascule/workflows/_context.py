@@ -38,7 +38,7 @@ class StepContext(Generic[In]):
     """
 
     input: In
-    init_data: JsonValue = None
+    init_data: Any = None  # Any: JSON values whose shape only the app knows; so is what get_result returns
     results: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     run_id: str = ""
     workflow_id: str = ""
@@ -47,7 +47,7 @@ class StepContext(Generic[In]):
     cancel: CancelToken = field(default_factory=CancelToken)
     channel: ToolChannel = field(default_factory=SilentChannel)
 
-    def get_result(self, step: str | _Named) -> JsonValue:
+    def get_result(self, step: str | _Named) -> Any:
         """Return the output of a step of this workflow that has succeeded.
 
         Args:

@@ -79,24 +79,17 @@ class Execution:
         """Run to the end and write every event to ``log``.
 
         Raises:
-            Exception: a fault of the runtime itself, after the run was ended; what goes wrong in a step is an event.
+            Exception: a fault of the runtime itself; what goes wrong in a step is an event. ``close`` ends the stream.
         """
         self.log.append(WorkflowStartChunk(self.run_id, self.plan.workflow_id))
-        try:
-            with use_context(self.context), anyio.CancelScope() as scope:
-                forget = self.cancel.on_cancel(scope.cancel)
-                try:
-                    async with anyio.create_task_group() as group:
-                        await self._work(group, self._next(group))
-                finally:
-                    forget()
-        except get_cancelled_exc_class():
-            self._close("canceled", None)
-            raise
-        except BaseException:
-            self._close("failed", f"An internal error ended the run; the log of the run {self.run_id} tells more.")
-            raise
-        self._close("canceled", None)
+        with use_context(self.context), anyio.CancelScope() as scope:
+            forget = self.cancel.on_cancel(scope.cancel)
+            try:
+                async with anyio.create_task_group() as group:
+                    await self._work(group, self._next(group))
+            finally:
+                forget()
+        self.close()
 
     async def _work(self, group: TaskGroup, begin: Begin | None) -> None:
         while begin is not None:
@@ -214,7 +207,7 @@ class Execution:
         else:
             self._end("failed", error=outcome.error)
 
-    def _close(self, status: EndStatus, error: str | None) -> None:
+    def close(self, status: Literal["failed", "canceled"] = "canceled", error: str | None = None) -> None:
         """End a run that did not come to its own end, and all that it had begun."""
         if self.finished:
             return

@@ -7,8 +7,7 @@ from datetime import datetime
 from bascule.context import CancelToken, RequestContext, current_context
 from bascule.errors import InputError, RunError, RunIdInUse, WorkflowInputError
 from bascule.messages import JsonValue, utc_now
-from bascule.runs import LiveRun
-from bascule.stream import WorkflowFinishChunk
+from bascule.runs import LiveRun, RunLog
 from bascule.workflows._execution import Execution, Plan
 from bascule.workflows._result import RunResult, Status, fold
 from bascule.workflows._shape import plain
@@ -23,6 +22,19 @@ class WorkflowOutput(LiveRun[RunResult]):
     ``await output`` gives the ``RunResult``; a failed run is a result too. The run starts when it is first read,
     awaited or entered; as a context manager it is stopped when the block is left before its end.
     """
+
+    def __init__(self, execution: Execution, abort_signal: CancelToken | None) -> None:
+        self._execution = execution
+
+        async def drive(_: object) -> None:
+            forget = _nothing if abort_signal is None else _follow(abort_signal, execution.cancel)
+            try:
+                await execution.drive()
+            finally:
+                forget()
+
+        super().__init__(drive, run_id=execution.run_id, cancel_token=execution.cancel)
+        self.log = execution.log
 
     def __await__(self) -> Generator[object, None, RunResult]:
         return self.result().__await__()
@@ -40,10 +52,10 @@ class WorkflowOutput(LiveRun[RunResult]):
         return result
 
     def _end(self, error: BaseException | None) -> None:
-        if self.log.chunks and isinstance(self.log.chunks[-1], WorkflowFinishChunk):
-            return
-        text = None if error is None else f"An internal error ended the run: {type(error).__name__}"
-        self.log.append(WorkflowFinishChunk(self.run_id, status="failed" if error else "canceled", error=text))
+        if error is None:
+            self._execution.close()
+        else:
+            self._execution.close("failed", f"An internal error ended the run {self.run_id}; its log tells more.")
 
 
 class WorkflowRun:
@@ -114,25 +126,16 @@ class WorkflowRun:
         """
         self._refuse_a_second_start()
         value = self._checked(input)
-        context = self._context(request_context or current_context() or RequestContext())
-
-        async def drive(output: LiveRun[RunResult]) -> None:
-            execution = Execution(
-                plan=self._plan,
-                value=value,
-                run_id=self.run_id,
-                log=output.log,
-                cancel=output.cancel_token,
-                context=context,
-                now=self._now,
-            )
-            forget = _nothing if abort_signal is None else _follow(abort_signal, output.cancel_token)
-            try:
-                await execution.drive()
-            finally:
-                forget()
-
-        self._output = WorkflowOutput(drive, run_id=self.run_id, cancel_token=self._cancel)
+        execution = Execution(
+            plan=self._plan,
+            value=value,
+            run_id=self.run_id,
+            log=RunLog(),
+            cancel=self._cancel,
+            context=self._context(request_context or current_context() or RequestContext()),
+            now=self._now,
+        )
+        self._output = WorkflowOutput(execution, abort_signal)
         return self._output
 
     def cancel(self, reason: str | None = None) -> None:

@@ -1,7 +1,10 @@
 """A workflow as a tool of an agent."""
 
+from typing import Annotated
+
 import anyio
 import pytest
+from pydantic import AfterValidator, BaseModel
 
 from bascule.agents import Agent
 from bascule.context import CancelToken, RequestContext
@@ -35,6 +38,18 @@ def test_the_tool_is_named_and_described_after_the_workflow() -> None:
     assert "required" not in anything_tool.input_schema
 
 
+class Sum(BaseModel):
+    total: int
+
+
+def test_a_declared_output_makes_the_tools_answer_structured() -> None:
+    workflow = Workflow("sum", output=Sum).then(lambda: {"total": 1}, id="one")
+    assert workflow.as_tool().output_schema == workflow.output_schema
+    assert workflow.output_schema is not None
+    assert workflow.output_schema["required"] == ["total"]
+    assert product_tool.output_schema is None
+
+
 async def test_the_tool_answers_with_the_result() -> None:
     assert await product_tool.execute({"inputData": {"a": 6, "b": 7}}) == 42
     assert await anything_tool.execute({"inputData": ["x"]}) == ["x"]
@@ -49,6 +64,25 @@ async def test_a_failed_run_is_a_tool_error() -> None:
 async def test_bad_input_is_bad_input_of_the_tool() -> None:
     with pytest.raises(ToolInputInvalid, match="inputData"):
         await product_tool.execute({"inputData": {"a": 6}})
+
+
+def no_thirteen(number: int) -> int:
+    if number == 13:
+        raise ValueError("bad luck")
+    return number
+
+
+class Ticket(BaseModel):
+    number: Annotated[int, AfterValidator(no_thirteen)]
+
+
+lucky_tool = Workflow("lucky", input=Ticket).then(no_thirteen).as_tool()
+
+
+async def test_input_that_only_the_workflow_can_judge_is_bad_input_of_the_tool_too() -> None:
+    assert await lucky_tool.execute({"inputData": {"number": 12}}) == 12
+    with pytest.raises(ToolInputInvalid, match="bad luck"):
+        await lucky_tool.execute({"inputData": {"number": 13}})
 
 
 async def test_cancelling_the_call_stops_the_run() -> None:

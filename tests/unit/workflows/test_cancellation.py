@@ -104,6 +104,14 @@ async def test_cancelling_the_task_that_awaits_start_stops_the_run() -> None:
     assert stopped == ["tell"]
 
 
+async def test_an_output_can_be_cancelled() -> None:
+    output = (await workflow.create_run()).stream()
+    with anyio.fail_after(5):
+        await begun(output)
+        output.cancel()
+        check(await output)
+
+
 async def test_leaving_the_output_stops_the_run() -> None:
     async with (await workflow.create_run()).stream() as output:
         with anyio.fail_after(5):

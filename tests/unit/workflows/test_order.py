@@ -151,13 +151,29 @@ async def test_a_step_sees_the_results_of_earlier_steps_and_the_input_of_its_own
 
 
 async def test_asking_for_a_result_that_there_is_not_fails_the_step_and_says_what_there_is() -> None:
-    async def look(ctx: StepContext) -> JsonValue:
+    async def look(ctx: StepContext) -> object:
         return ctx.get_result("later")
 
     result = await run(Workflow("w").then(double).then(look), 1)
     assert result.steps["look"].error == (
         "The step 'look' asks for the result of 'later', which there is not. Steps with a result so far: 'double'."
     )
+
+
+async def test_the_result_of_a_sibling_that_is_at_work_is_not_there_yet() -> None:
+    looked = anyio.Event()
+
+    async def slow(ctx: StepContext) -> None:
+        await looked.wait()
+
+    async def look(ctx: StepContext) -> list[str]:
+        looked.set()
+        assert "slow" not in ctx.results
+        return list(ctx.results)
+
+    result = await run(Workflow("w").then(double).parallel([slow, look]), 1)
+    assert result.result == {"slow": None, "look": ["double"]}
+    assert len(StepContext(input=None, results={"a": 1}).results) == 1
 
 
 def test_a_step_can_be_tried_without_a_workflow() -> None:
