@@ -30,7 +30,7 @@ def describe_server(app: Bascule, target: str | None, *, host: str, port: int) -
         f"  health  {base.rstrip('/')}/healthz",
     ]
     lines += ["", *_token_lines(app), "Connect a client:"]
-    lines += [f"  {label:<12}{text}" for label, text in _clients(safe_name(app.name), url, protected=bool(app.auth))]
+    lines += [f"  {label:<13}{text}" for label, text in _clients(safe_name(app.name), url, protected=bool(app.auth))]
     return "\n".join(lines)
 
 

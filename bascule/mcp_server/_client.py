@@ -3,10 +3,12 @@
 import io
 import math
 import os
+import re
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
@@ -27,6 +29,7 @@ Era: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 
 _TAIL = 2000
 _MOST_PAGES = 1000
+_DESCRIPTION = re.compile(r'error_description="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +98,11 @@ async def connect(
         ScopeMissing: the token does not allow it.
         InputError: it answered a request with an error.
     """
-    from mcp import Client  # heavy
+    from mcp import Client, Implementation  # heavy
 
     seen = _Seen()
+    mode = "legacy" if era == "legacy" else "auto"
+    info = Implementation(name="bascule", version=version("bascule"))
     with tempfile.TemporaryFile() as log:
         stderr = stderr or log
         try:
@@ -105,9 +110,12 @@ async def connect(
             with anyio.CancelScope(deadline=anyio.current_time() + timeout) as handshake:
                 async with (
                     _transport(target, token, seen, stderr) as transport,
-                    Client(transport, mode=era, cache=None) as client,
+                    Client(transport, mode=mode, client_info=info, cache=None) as client,
                 ):
                     handshake.deadline = math.inf
+                    if era not in ("auto", "legacy", client.protocol_version):
+                        # Pinning the version would leave out the question what the server can do.
+                        raise ConfigurationError(f"{target} speaks MCP {client.protocol_version} only, not {era}.")
                     yield client
             if handshake.cancelled_caught:
                 raise TimeoutError(f"no answer within {timeout:g} s")
@@ -241,13 +249,19 @@ def _unanswered(error: Exception, target: Target, seen: _Seen, tail: str) -> Bas
     return InputError(f"The server answers: {error}")
 
 
+def _described(challenge: str) -> str:
+    """Return what a challenge says in words; what it names beside that is for programs."""
+    found = _DESCRIPTION.search(challenge)
+    return found[1] if found else challenge or "it does not say why."
+
+
 def _refused(target: Target, status: int, challenge: str) -> BasculeError | None:
     if status == 401 and "error=" not in challenge:
         return TokenInvalid(f"{target} wants a token. Give one with --token TOKEN.", reason="no_token")
     if status == 401:
-        return TokenInvalid(f"{target} does not accept the token: {challenge}", reason="not_accepted")
+        return TokenInvalid(f"{target} does not accept the token: {_described(challenge)}", reason="not_accepted")
     if status == 403:
-        return ScopeMissing(f"{target} does not allow this: {challenge or 'status 403'}", scopes=())
+        return ScopeMissing(f"{target} does not allow this: {_described(challenge)}", scopes=())
     if status == 503:
         return AuthUnavailable(f"{target} cannot answer now (status 503). Try again later.")
     if status in {404, 405, 501}:
