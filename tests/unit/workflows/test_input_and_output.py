@@ -46,6 +46,7 @@ async def run(workflow: Workflow, input: object = None) -> RunResult:
         return await (await workflow.create_run()).start(input)
 
 
+@pytest.mark.requirement("F30")
 async def test_bad_run_input_is_refused_with_every_problem_and_nothing_runs() -> None:
     ran: list[object] = []
 
@@ -111,6 +112,7 @@ The input does not fit its schema:
     )
 
 
+@pytest.mark.requirement("F30")
 async def test_a_declared_output_is_checked() -> None:
     @step(output=Receipt)
     def bad(ctx: StepContext) -> object:

@@ -32,6 +32,7 @@ async def run(workflow: Workflow, input: object = None) -> RunResult:
         return await (await workflow.create_run()).start(input)
 
 
+@pytest.mark.requirement("F30")
 async def test_each_step_gets_the_output_of_the_one_before() -> None:
     result = await run(Workflow("sum").then(double).then(increment), 20)
     assert (result.status, result.result) == ("success", 41)
@@ -49,6 +50,7 @@ async def test_a_failed_step_is_a_result_and_nothing_runs_after_it() -> None:
     assert "increment" not in result.steps
 
 
+@pytest.mark.requirement("F30")
 async def test_parallel_steps_overlap_and_their_outputs_stand_under_their_ids() -> None:
     left, right = anyio.Event(), anyio.Event()
 

@@ -56,6 +56,7 @@ def ends(chunks: Sequence[Chunk]) -> list[WorkflowFinishChunk]:
     return found
 
 
+@pytest.mark.requirement("F30")
 async def test_the_events_of_a_run_in_their_order() -> None:
     output = (await Workflow("w").then(greet).then(shout).create_run("r")).stream("you")
     assert timeless(await read(output)) == [
