@@ -42,7 +42,8 @@ class ClaudeCode:
             CLAUDE_CONFIG_DIR=str(self._surroundings.home / ".claude"),
             DISABLE_AUTOUPDATER="1",
             DISABLE_TELEMETRY="1",
-            ENABLE_TOOL_SEARCH="false",
+            ENABLE_TOOL_SEARCH="false",  # offer the tools of the servers at once, not behind a search
+            MCP_CONNECTION_NONBLOCKING="false",  # connect before the first turn, however slow the machine is
         )
 
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
@@ -53,7 +53,7 @@ async def test_dev_auth_refuses_the_official_client_without_a_token_and_serves_i
     surroundings: Surroundings, era: str
 ) -> None:
     with serving(QUICKSTART, "--auth", "dev", surroundings=surroundings) as served:
-        with pytest.RaisesGroup(httpx2.HTTPStatusError, allow_unwrapped=True, flatten_subgroups=True):
+        with pytest.RaisesGroup(MCPError, allow_unwrapped=True, flatten_subgroups=True):
             async with Client(served.mcp_url, mode=era) as client:
                 await client.list_tools()
         status, challenge = refusal(served)
