@@ -7,15 +7,11 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from bascule.errors import ConfigurationError
-from bascule.mcp_server._client import Era, StdioCommand, Target, connect
-
-if TYPE_CHECKING:
-    from mcp import Client
+from bascule.mcp_server._client import Connection, Era, StdioCommand, Target, connect
 
 __all__ = ["CommandWithStdio", "command_after_dashes", "connected", "run_command", "target_from"]
 
@@ -71,7 +67,7 @@ def target_from(text: str | None, command: Sequence[str]) -> Target:
 @asynccontextmanager
 async def connected(
     target: Target, *, token: str | None = None, era: Era = "auto", timeout: float = 30
-) -> "AsyncGenerator[Client]":
+) -> AsyncGenerator[Connection]:
     """Connect; an error that a started `bascule run` reports is raised as if it had happened here."""
     _quiet("mcp", "httpx2")
     with tempfile.TemporaryFile() as stderr:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.client._transport import Transport
 
-__all__ = ["Era", "Offer", "StdioCommand", "Target", "connect", "offer_of"]
+__all__ = ["Connection", "Era", "Offer", "StdioCommand", "Target", "connect", "offer_of"]
+
+Connection: TypeAlias = "Client"
+"""The SDK's client; its methods are the protocol's requests."""
 
 Era: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 """``legacy`` greets with initialize, ``2026-07-28`` does without; ``auto`` finds out what the server knows."""
