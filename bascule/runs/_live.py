@@ -36,6 +36,7 @@ class LiveRun(ABC, Generic[ResultT]):
         driver: does the run: writes its events to ``log`` and heeds ``cancel_token``.
         run_id: the run's id; a fresh one when left out.
         cancel_token: stops the run; a token of its own when left out.
+        log: where the driver writes; a fresh one when left out.
 
     Attributes:
         run_id: the run.
@@ -49,10 +50,11 @@ class LiveRun(ABC, Generic[ResultT]):
         *,
         run_id: str | None = None,
         cancel_token: CancelToken | None = None,
+        log: RunLog | None = None,
     ) -> None:
-        self.run_id = run_id or new_id()
-        self.log = RunLog()
-        self.cancel_token = cancel_token or CancelToken()
+        self.run_id: str = run_id or new_id()
+        self.log: RunLog = log or RunLog()
+        self.cancel_token: CancelToken = cancel_token or CancelToken()
         self._driver: Callable[[Self], Awaitable[None]] | None = driver
 
     @abstractmethod

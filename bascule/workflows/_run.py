@@ -33,8 +33,7 @@ class WorkflowOutput(LiveRun[RunResult]):
             finally:
                 forget()
 
-        super().__init__(drive, run_id=execution.run_id, cancel_token=execution.cancel)
-        self.log = execution.log
+        super().__init__(drive, run_id=execution.run_id, cancel_token=execution.cancel, log=execution.log)
 
     def __await__(self) -> Generator[object, None, RunResult]:
         return self.result().__await__()
@@ -69,8 +68,8 @@ class WorkflowRun:
     def __init__(
         self, plan: Plan, *, run_id: str, resource_id: str | None = None, now: Callable[[], datetime] = utc_now
     ) -> None:
-        self.run_id = run_id
-        self.resource_id = resource_id
+        self.run_id: str = run_id
+        self.resource_id: str | None = resource_id
         self._plan = plan
         self._now = now
         self._cancel = CancelToken()

@@ -36,7 +36,7 @@ class Step(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], definition: Definition) -> None:
         self._function = function
-        self.definition = definition
+        self.definition: Definition = definition
 
     @property
     def id(self) -> str:

@@ -47,11 +47,11 @@ class Workflow:
         description: str = "",
         name: str | None = None,
     ) -> None:
-        self.id = check_name(id, what="workflow", room=len(TOOL_PREFIX))
-        self.name = name or id
-        self.description = description
-        self._input = None if input is None else shape_of(input, f"The input of the workflow {id!r}")
-        self._output = None if output is None else shape_of(output, f"The output of the workflow {id!r}")
+        self.id: str = check_name(id, what="workflow", room=len(TOOL_PREFIX))
+        self.name: str = name or id
+        self.description: str = description
+        self._input: Shape | None = None if input is None else shape_of(input, f"The input of the workflow {id!r}")
+        self._output: Shape | None = None if output is None else shape_of(output, f"The output of the workflow {id!r}")
         self._entries: list[Entry] = []
         self._definitions: dict[str, Definition] = {}
         self._plan: Plan | None = None
