@@ -49,6 +49,8 @@ class LineReader:
         self._orphaned = orphaned
         self._on_end = on_end
         self._token: EventLoopToken = current_token()
+        self._lock = threading.Lock()
+        self._stopper: int | None
         self._stopped, self._stopper = os.pipe()
 
     def start(self) -> None:
@@ -56,14 +58,18 @@ class LineReader:
         threading.Thread(target=self._work, name="bascule-stdin", daemon=True).start()
 
     def stop(self) -> None:
-        """Let the end come now. May be called in a signal handler."""
-        with contextlib.suppress(OSError):
-            os.write(self._stopper, b"x")
+        """Let the end come now. May be called in any thread."""
+        with self._lock:
+            if self._stopper is not None:
+                with contextlib.suppress(OSError):  # the reading thread has ended
+                    os.write(self._stopper, b"x")
 
     def close(self) -> None:
         """Stop, and give back what reading took."""
-        with contextlib.suppress(OSError):
-            os.close(self._stopper)  # the reading thread sees the end of this pipe
+        with self._lock:
+            if self._stopper is not None:
+                os.close(self._stopper)  # the reading thread sees the end of this pipe
+            self._stopper = None
 
     def _work(self) -> None:
         try:

@@ -15,7 +15,7 @@ from types import FrameType
 
 __all__ = ["ServingProcess", "current_process", "on_signals", "serving_process"]
 
-SLACK = 0.8
+SLACK = 1.0
 """Seconds after the time allowed for calls in flight in which everything has to be closed."""
 
 
@@ -77,7 +77,7 @@ def end_now(status: int = 0) -> None:
 
 @contextmanager
 def on_signals(stop: Callable[[], None]) -> Generator[None]:
-    """Call ``stop`` on the first of SIGTERM, SIGINT and SIGHUP inside the block.
+    """Call ``stop`` on the first of SIGTERM, SIGINT and SIGHUP inside the block, from a thread of its own.
 
     The second one ends the process at once when it exists to serve, and calls ``stop`` again otherwise. Does nothing
     outside the main thread, where Python delivers no signals.
@@ -85,19 +85,54 @@ def on_signals(stop: Callable[[], None]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    count = 0
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal count
-        count += 1
-        if count > 1 and _Current.process is not None:
-            end_now(128 + number)
-        stop()
-
-    numbers = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else [])]
-    before = {number: signal.signal(number, handle) for number in numbers}
-    try:
+    with _SignalPipe(stop):
         yield
-    finally:
-        for number, handler in before.items():
+
+
+class _SignalPipe:
+    """Hears of signals even while the main thread is blocked.
+
+    The interpreter's handlers run in the main thread, and a signal that another thread receives does not wake it up. So
+    the interpreter also writes the number of each signal to a pipe, at once, and a thread reads it. Event loops may
+    claim that for themselves; then they do wake up, and the handler writes the number again with the top bit set.
+    """
+
+    NUMBERS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._heard = {False: 0, True: 0}
+        self._told = 0
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    def __enter__(self) -> None:
+        threading.Thread(target=self._listen, name="bascule-signals", daemon=True).start()
+        self._handlers = {number: signal.signal(number, self._handle) for number in self.NUMBERS}
+        self._wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+
+    def __exit__(self, *exc_info: object) -> None:
+        signal.set_wakeup_fd(self._wakeup)
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        os.close(self._writer)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._writer, bytes([number | 0x80]))
+
+    def _listen(self) -> None:
+        while received := os.read(self._reader, 64):
+            for byte in received:
+                if byte & 0x7F in self.NUMBERS:
+                    self._hear(byte & 0x7F, again=bool(byte & 0x80))
+        os.close(self._reader)
+
+    def _hear(self, number: int, *, again: bool) -> None:
+        self._heard[again] += 1
+        if max(self._heard.values()) <= self._told:
+            return
+        self._told += 1
+        if self._told > 1 and _Current.process is not None:
+            end_now(128 + number)
+        self._stop()

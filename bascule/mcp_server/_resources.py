@@ -7,7 +7,7 @@ from bascule.errors import ConfigurationError
 from bascule.mcp_server._prompts import Complete, check_completions, parameters_of
 from bascule.mcp_server._templates import UriTemplate
 from bascule.messages import JsonObject
-from bascule.tools import Tool, ToolContext, tool
+from bascule.tools import Tool, ToolContext, safe_name, tool
 
 __all__ = ["Resource", "resource"]
 
@@ -48,8 +48,8 @@ class Resource:
             raise ConfigurationError(f"The resource URI {uri!r} has no scheme; use one such as 'notes://{uri}'.")
         self.uri = uri
         self.template = UriTemplate.parse(uri)
-        self._tool: Tool[..., object] = tool(description=description)(function)
-        self.name = name or self._tool.id
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self._tool: Tool[..., object] = tool(name=safe_name(self.name), description=description)(function)
         self.title = title
         self.description = self._tool.description
         self.media_type = media_type

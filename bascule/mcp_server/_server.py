@@ -1,10 +1,9 @@
 """The MCP server: what it offers, and the ways to serve it."""
 
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Protocol
 
+from bascule import __version__
 from bascule.mcp_server._agents import agent_tools, ask_name
 from bascule.mcp_server._answers import ASGIApp
 from bascule.mcp_server._asgi import HEALTH, READY, McpAsgi, Ready
@@ -73,7 +72,7 @@ class McpServer:
         self.name = name
         self.title = title
         self.instructions = instructions
-        self.version = version or _own_version()
+        self.version = version or __version__
         self.heartbeat = heartbeat
         self.catalogue = Catalogue(room=room_for(name))
         self._clients = Clients()
@@ -118,7 +117,7 @@ class McpServer:
         identity = Identity(name=self.name, version=self.version, title=self.title, instructions=self.instructions)
         return build(self.catalogue, self._clients, identity, heartbeat=self.heartbeat)
 
-    async def run_stdio(self, *, grace: float = 1.0) -> None:
+    async def run_stdio(self, *, grace: float = 0.5) -> None:
         """Serve one client over stdin and stdout until it closes them.
 
         While it serves, everything else that writes to stdout ends up on stderr. Inside ``serving_process`` a signal
@@ -163,10 +162,3 @@ class McpServer:
             app = auth.protect(app, path=path)
         guard = Guard.of(allowed_hosts, allowed_origins)
         return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
-
-
-def _own_version() -> str:
-    try:
-        return version_of("bascule")
-    except PackageNotFoundError:
-        return "0"
