@@ -154,13 +154,19 @@ class AcpAgent:
             self._slots.clear()
             self._runs.clear()
 
-    async def connect(self) -> AgentInfo:
+    async def connect(self, *, session: bool = False) -> AgentInfo:
         """Start the agent, unless it runs, and return what it says about itself.
 
+        Args:
+            session: whether to open a session as well, which shows whether the agent wants a login.
+
         Raises:
-            AcpError: it cannot be started.
+            AcpError: it cannot be started, or opens no session.
         """
-        return (await self._running()).info
+        process = await self._running()
+        if session:
+            process.forget(await process.new_session())
+        return process.info
 
     async def _running(self) -> AgentProcess:
         if self._process is None or not self._process.usable:
@@ -390,7 +396,7 @@ class AcpAgent:
             raise RunNotSuspended(f"The run {run_id!r} of the agent {self.id!r} is unknown, or has not asked anything.")
         wanted = run.turn.pending if tool_call_id is None else [tool_call_id]
         waiting = {key: run.turn.pending[key] for key in wanted if key in run.turn.pending} if run.suspended else {}
-        if not waiting and not (run.suspended and run.turn.ended.is_set()):
+        if not waiting and not (run.suspended and not run.turn.pending):  # the agent may have taken its questions back
             return self._answered_before(run, tool_call_id, answer, option_id)
         answers = {key: answer or _by_option(item, option_id or "") for key, item in waiting.items()}
         run.suspended = False

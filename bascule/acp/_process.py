@@ -15,6 +15,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from anyio.lowlevel import current_token
 
+from bascule import __version__
 from bascule.acp._config import AgentConfig
 from bascule.acp._connection import Connection, Params
 from bascule.acp._environment import agent_environment
@@ -43,7 +44,6 @@ __all__ = ["AgentProcess"]
 
 logger = logging.getLogger("bascule.acp")
 
-VERSION = "0.1.0"
 LAST_WORDS = 0.15
 """Seconds without news after which the output of an agent that has exited counts as read."""
 KEPT_EARLY = 200
@@ -197,7 +197,7 @@ class AgentProcess:
 
     async def _initialize(self) -> None:
         try:
-            params = initialize_params(fs=self.config.fs, version=VERSION)
+            params = initialize_params(fs=self.config.fs, version=__version__)
             self.info = agent_info(await self._request("initialize", params), agent=self.config.name)
         except AcpError as error:
             self.fail(error)

@@ -4,7 +4,8 @@ A turn is a list of actions, each a dict with one of these keys:
 
     {"text": s, "times": n}      answer text, as n pieces          {"thought": s}         reasoning
     {"update": {...}}            any session/update                {"notify": [m, params]} any notification
-    {"permission": {...}, "on_allow": [...], "on_reject": [...], "on_cancel": [...]}   a permission request
+    {"permission": {...}, "on_allow": [...], "on_reject": [...], "on_cancel": [...]}   a permission request;
+                                 with "withdraw": True it is taken back at once
     {"write": {"path", "content"}}  {"read": {"path", "line", "limit"}}  {"request": [method, params]}
                                  a request of the agent; it waits for the answer, which {"echo": True} tells as text
     {"line": s} {"bytes": hex}   anything on stdout                {"stderr": s or n}     a text, or n bytes, on stderr

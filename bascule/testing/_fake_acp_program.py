@@ -259,6 +259,11 @@ class _Agent:
 
     def play_permission(self, session: str, value: Any, action: Action) -> None:
         request = {"options": DEFAULT_OPTIONS, **value}
+        if action.get("withdraw"):
+            self.send(id="withdrawn", method="session/request_permission", params={"sessionId": session, **request})
+            self.send(method="$/cancel_request", params={"requestId": "withdrawn"})
+            self._answers["withdrawn"] = queue.SimpleQueue()
+            return
         answer = self._ask(session, "session/request_permission", request)
         outcome = answer.get("result", {}).get("outcome", {})
         chosen = [option for option in request["options"] if option["optionId"] == outcome.get("optionId")]
