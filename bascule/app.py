@@ -74,20 +74,22 @@ class Bascule:
         version: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.name = name or "bascule"
-        self.named = name is not None
-        self.settings = settings or Settings()
+        self.name: str = name or "bascule"
+        self.named: bool = name is not None
+        self.settings: Settings = settings or Settings()
         self.instructions = instructions
         self.version = version
-        self.agents = _registry("agent", agents)
-        self.tools = _registry("tool", [_as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools)
-        self.workflows = _registry("workflow", workflows)
-        self.acp_agents = _registry(
+        self.agents: dict[str, Agent] = _registry("agent", agents)
+        self.tools: dict[str, Tool[..., Any]] = _registry(
+            "tool", [_as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools
+        )
+        self.workflows: dict[str, Workflow] = _registry("workflow", workflows)
+        self.acp_agents: dict[str, AcpAgent] = _registry(
             "ACP agent", [AcpAgent(item) if isinstance(item, str) else item for item in acp_agents]
         )
-        self.prompts = tuple(prompts)
-        self.resources = tuple(resources)
-        self.auth = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
+        self.prompts: tuple[Prompt, ...] = tuple(prompts)
+        self.resources: tuple[Resource, ...] = tuple(resources)
+        self.auth: Auth | None = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
         self._storage = storage
         self._memory = memory
         self._server: McpServer | None = None

@@ -257,7 +257,7 @@ class ScopeMissing(AuthError):
 
     def __init__(self, message: str, *, scopes: Sequence[str]) -> None:
         super().__init__(message)
-        self.scopes = tuple(scopes)
+        self.scopes: tuple[str, ...] = tuple(scopes)
 
 
 class AuthUnavailable(AuthError):
@@ -317,7 +317,7 @@ class AcpAuthRequired(AcpError):
 
     def __init__(self, message: str, *, methods: Sequence[str] = ()) -> None:
         super().__init__(message)
-        self.methods = tuple(methods)
+        self.methods: tuple[str, ...] = tuple(methods)
 
 
 class AcpSessionBusy(AcpError):

@@ -101,14 +101,14 @@ class Agent:
         default_options: RunOptions | None = None,
         metadata: Mapping[str, object] | None = None,
     ) -> None:
-        self.id = check_name(id, what="agent")
-        self.name = name or id
-        self.description = description
-        self.instructions = instructions
-        self.model = model
-        self.memory = memory
-        self.default_options = default_options
-        self.metadata = metadata
+        self.id: str = check_name(id, what="agent")
+        self.name: str = name or id
+        self.description: str = description
+        self.instructions: str = instructions
+        self.model: ModelSpec | None = model
+        self.memory: ConversationMemory | None = memory
+        self.default_options: RunOptions | None = default_options
+        self.metadata: Mapping[str, object] | None = metadata
         self._resolved: LanguageModel | None = None
         self._offered: tuple[ModelTool, ...] | None = None
         self._tools = _tools_by_name(id, tools, agents, workflows)

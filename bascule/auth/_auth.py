@@ -75,8 +75,8 @@ class Auth:
         if not 0 <= leeway <= 300:
             raise ConfigurationError(f"leeway is {leeway!r} seconds. Give 0 to 300.")
         self.provider = provider
-        self.required_scopes = scope_names(required_scopes, where="required_scopes")
-        self.scopes_supported = scope_names(scopes_supported, where="scopes_supported")
+        self.required_scopes: tuple[str, ...] = scope_names(required_scopes, where="required_scopes")
+        self.scopes_supported: tuple[str, ...] = scope_names(scopes_supported, where="scopes_supported")
         self.on_resource_mismatch: Mismatch = on_resource_mismatch
         self._base_url = None if base_url is None else check_base_url(base_url)
         self._resources = None if resources is None else _resources(resources)

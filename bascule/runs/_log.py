@@ -73,7 +73,7 @@ class LogReader:
     def __init__(self, log: RunLog, position: int, first: Callable[[], None] | None) -> None:
         self._log = log
         self._first = first
-        self.position = position
+        self.position: int = position
 
     def __aiter__(self) -> "LogReader":
         return self

@@ -71,9 +71,9 @@ class AgentOutput(LiveRun[FullOutput]):
         cancel_token: CancelToken | None = None,
     ) -> None:
         super().__init__(driver, run_id=run_id, cancel_token=cancel_token)
-        self.message_id = message_id or new_id()
+        self.message_id: str = message_id or new_id()
         self.trace_id = trace_id
-        self.extras = RunExtras()
+        self.extras: RunExtras = RunExtras()
 
     def _end(self, error: BaseException | None) -> None:
         log = self.log

@@ -67,16 +67,17 @@ class Tool(Generic[P, R]):
         meta: JsonObject | None = None,
         function: Callable[P, R] | None = None,
     ) -> None:
-        self.id = check_name(id)
+        self.id: str = check_name(id)
         self.description = description
         self.title = title
         self.annotations = annotations
         self.timeout = timeout
-        self.scopes = tuple(scopes)
+        self.scopes: tuple[str, ...] = tuple(scopes)
         self.to_model_output = to_model_output
         self.meta = meta
-        self.input_schema, self._check = _input_check(id, input_schema)
-        self.output_schema = _output_schema(id, output)
+        schema, self._check = _input_check(id, input_schema)
+        self.input_schema: JsonObject = schema
+        self.output_schema: JsonObject | None = _output_schema(id, output)
         self._execute = execute
         self._is_async = _is_async(execute)
         self._function = function
