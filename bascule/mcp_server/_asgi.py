@@ -1,5 +1,6 @@
 """The MCP endpoint as one plain ASGI app that can be mounted anywhere and starts itself."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,12 +11,15 @@ from anyio.lowlevel import EventLoopToken, current_token
 from bascule.context import CancelToken
 from bascule.mcp_server._answers import STOPPING, Message, Receive, Response, Scope, Send, answer, local_path
 from bascule.runs import start_detached
+from bascule.tools import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from bascule.mcp_server._sdk._build import Built
     from bascule.mcp_server._sdk._sessions import HttpSessions
 
 __all__ = ["HEALTH", "READY", "McpAsgi", "Ready"]
+
+logger = logging.getLogger("bascule.mcp")
 
 HEALTH, READY = "/healthz", "/readyz"
 
@@ -102,6 +106,9 @@ class McpAsgi:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(live.run, self._build)
             await live.ready.wait()
+            if live.error is not None:
+                await send({"type": "lifespan.startup.failed", "message": str(live.error)})
+                return
             await send({"type": "lifespan.startup.complete"})
             await receive()
             live.close_streams()
@@ -120,6 +127,13 @@ class McpAsgi:
         await answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable"})
 
 
+def _http_sessions(build: "Callable[[], Built]") -> "HttpSessions":
+    """Make the sessions; away from the event loop, which the imports would block for the better part of a second."""
+    from bascule.mcp_server._sdk._sessions import HttpSessions  # noqa: PLC0415  # the door of a heavy package
+
+    return HttpSessions(build())
+
+
 class _Live:
     """The sessions of one event loop."""
 
@@ -129,17 +143,20 @@ class _Live:
         self.stop = anyio.Event()
         self.over = False
         self.sessions: HttpSessions | None = None
+        self.error: Exception | None = None
         self._heeded: CancelToken | None = None
 
     async def run(self, build: "Callable[[], Built]") -> None:
-        from bascule.mcp_server._sdk._sessions import HttpSessions  # noqa: PLC0415  # the door of a heavy package
-
+        """Serve until ``stop``; what goes wrong is kept for the requests that need it."""
         try:
-            sessions = HttpSessions(build())
+            sessions = await run_in_daemon_thread(lambda: _http_sessions(build))
             async with sessions.running():
                 self.sessions = sessions
                 self.ready.set()
                 await self.stop.wait()
+        except Exception as error:
+            logger.exception("the MCP sessions ended")
+            self.error = error
         finally:
             self.over = True
             self.sessions = None

@@ -1,0 +1,356 @@
+"""The ASGI app: paths, mounting, guard, health, sessions, identities."""
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+from bascule.auth import PRINCIPAL_KEY
+from bascule.context import Principal
+from bascule.mcp_server import ClientSeen, McpServer
+from bascule.mcp_server._answers import ASGIApp, Receive, Scope, Send
+from bascule.memory import Memory
+from bascule.tools import ToolContext, tool
+
+ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+MODERN = {**ACCEPT, "mcp-protocol-version": "2026-07-28"}
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def whoami(context: ToolContext) -> str:
+    """Say who calls, and who owns what is stored."""
+    return f"{context.principal.id} {context.request_context.owner}"
+
+
+def server() -> McpServer:
+    return McpServer("s", tools=[add, whoami])
+
+
+def request(method: str, **params: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def modern(method: str, **params: object) -> dict[str, object]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    }
+    return request(method, _meta=meta, **params)
+
+
+def initialize(version: str = "2025-11-25") -> dict[str, object]:
+    info = {"name": "test", "version": "1"}
+    return request("initialize", protocolVersion=version, capabilities={}, clientInfo=info)
+
+
+def headers_of(message: dict[str, Any]) -> dict[str, str]:
+    named = {"mcp-name": message["params"]["name"]} if "name" in message["params"] else {}
+    return {**MODERN, "mcp-method": message["method"], **named}
+
+
+def modern_tools(client: TestClient, path: str = "/mcp") -> list[str]:
+    message = modern("tools/list")
+    answer = client.post(path, json=message, headers=headers_of(message), follow_redirects=False)
+    assert answer.status_code == 200, answer.text
+    return [found["name"] for found in answer.json()["result"]["tools"]]
+
+
+def loopback(app: ASGIApp, **options: Any) -> TestClient:
+    return TestClient(app, base_url="http://127.0.0.1:8000", **options)
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_both_spellings_of_the_path_answer_without_a_redirect(path: str) -> None:
+    assert modern_tools(loopback(server().asgi()), path) == ["add", "whoami"]
+
+
+@pytest.mark.parametrize("given", ["tools", "/tools", "/tools/", "/a/b"])
+def test_the_path_can_be_chosen(given: str) -> None:
+    path = "/" + given.strip("/")
+    client = loopback(server().asgi(path=given))
+    assert modern_tools(client, path) == ["add", "whoami"]
+    assert client.post("/mcp").status_code == 404
+
+
+def test_the_root_can_be_the_path() -> None:
+    assert modern_tools(loopback(server().asgi(path="/")), "/") == ["add", "whoami"]
+
+
+@pytest.mark.parametrize("framework", [FastAPI, Starlette])
+@pytest.mark.parametrize("prefix", ["/api", "/a/b"])
+def test_it_can_be_mounted_anywhere_without_a_lifespan(framework: Callable[[], Any], prefix: str) -> None:
+    app = framework()
+    app.mount(prefix, server().asgi())
+    for path in ("/mcp", "/mcp/"):
+        assert modern_tools(loopback(app), prefix + path) == ["add", "whoami"]
+    with loopback(app) as client:
+        assert modern_tools(client, f"{prefix}/mcp") == ["add", "whoami"]
+
+
+def test_a_mount_at_the_path_itself_does_not_ask_for_it_twice() -> None:
+    app = Starlette(routes=[Mount("/mcp", app=server().asgi())])
+    assert modern_tools(loopback(app), "/mcp/") == ["add", "whoami"]
+
+
+def test_one_app_serves_several_event_loops_one_after_another() -> None:
+    app = server().asgi()
+    for _ in range(2):
+        with loopback(app) as client:
+            assert modern_tools(client) == ["add", "whoami"]
+    for _ in range(2):
+        assert modern_tools(loopback(app)) == ["add", "whoami"]
+
+
+def test_a_session_lives_as_long_as_its_event_loop() -> None:
+    with loopback(server().asgi()) as client:
+        opened = client.post("/mcp", json=initialize(), headers=ACCEPT)
+        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        assert client.post("/mcp", json=request("tools/list"), headers=session).status_code == 200
+        assert client.delete("/mcp", headers=session).status_code == 200
+        assert client.post("/mcp", json=request("tools/list"), headers=session).status_code == 404
+
+
+def test_a_request_without_session_is_served_as_it_is() -> None:
+    answer = loopback(server().asgi()).post(
+        "/mcp", json=request("tools/call", name="add", arguments={"a": 2, "b": 3}), headers=ACCEPT
+    )
+    assert answer.status_code == 200
+    assert '"text":"5"' in answer.text
+    assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize("body", ["{broken", "[]", '"initialize"', ""])
+def test_a_body_that_is_no_message_is_refused_and_the_server_goes_on(body: str) -> None:
+    with loopback(server().asgi()) as client:
+        assert client.post("/mcp", content=body, headers=ACCEPT).status_code == 400
+        assert client.post("/mcp", content=body, headers=MODERN).status_code == 400
+        assert modern_tools(client) == ["add", "whoami"]
+
+
+def test_a_body_that_is_too_large_is_refused() -> None:
+    answer = loopback(server().asgi()).post("/mcp", content=b" " * (5 * 2**20), headers=ACCEPT)
+    assert answer.status_code == 413
+
+
+def test_an_unknown_protocol_version_is_answered_with_those_that_are_known() -> None:
+    message = modern("tools/list")
+    message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2099-01-01"  # type: ignore[index]
+    headers = {**headers_of(message), "mcp-protocol-version": "2099-01-01"}
+    answer = loopback(server().asgi()).post("/mcp", json=message, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == -32022
+    assert "2026-07-28" in answer.json()["error"]["data"]["supported"]
+
+
+def test_headers_must_say_what_the_body_says() -> None:
+    message = modern("tools/call", name="add", arguments={"a": 1, "b": 1})
+    answer = loopback(server().asgi()).post("/mcp", json=message, headers={**headers_of(message), "mcp-name": "whoami"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)
+
+
+async def test_white_space_around_a_header_value_is_no_part_of_it() -> None:
+    message = modern("tools/call", name="add", arguments={"a": 1, "b": 1})
+    headers = [(name.encode(), b" " + value.encode() + b"\t ") for name, value in headers_of(message).items()]
+    transport = httpx.ASGITransport(server().asgi())
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.post("/mcp", json=message, headers=headers)
+    assert answer.json()["result"]["content"][0]["text"] == "2"
+
+
+def test_strangers_and_their_pages_are_kept_out() -> None:
+    client = loopback(server().asgi())
+    assert client.get("/mcp", headers={"host": "evil.example"}).status_code == 421
+    assert client.get("/mcp", headers={"origin": "https://evil.example"}).status_code == 403
+    assert client.get("/healthz", headers={"host": "10.1.2.3:8000"}).status_code == 200
+
+
+def test_hosts_and_origins_can_be_named() -> None:
+    app = server().asgi(allowed_hosts=["api.example"], allowed_origins=["https://app.example"])
+    client = TestClient(app, base_url="http://api.example", headers={"origin": "https://app.example"})
+    assert modern_tools(client) == ["add", "whoami"]
+    assert loopback(app).get("/mcp").status_code == 421
+
+
+def test_health_is_told() -> None:
+    ready = False
+
+    async def asked() -> bool:
+        return ready
+
+    client = loopback(server().asgi(ready=asked))
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert (client.get("/readyz").status_code, client.get("/readyz").json()) == (503, {"status": "unavailable"})
+    ready = True
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/readyz").status_code == 405
+    assert loopback(server().asgi()).get("/readyz").status_code == 200
+    assert loopback(server().asgi(ready=lambda: False)).get("/readyz").status_code == 503
+    assert loopback(server().asgi(health=False)).get("/healthz").status_code == 404
+
+
+def test_what_is_not_served_is_not_found() -> None:
+    answer = loopback(server().asgi()).get("/elsewhere")
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
+
+
+async def test_a_websocket_is_closed_and_an_unknown_kind_refused() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    app = server().asgi()
+    await app({"type": "websocket", "path": "/mcp"}, receive, send)
+    assert sent == [{"type": "websocket.close", "code": 1000}]
+    with pytest.raises(ValueError, match="gopher"):
+        await app({"type": "gopher", "path": "/mcp"}, receive, send)
+
+
+# --- identities ---
+
+
+class Headers:
+    """Takes the name in a header for a verified identity."""
+
+    def protect(self, app: ASGIApp, *, base_url: str | None = None, path: str = "/mcp") -> ASGIApp:
+        async def protected(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                name = dict(scope["headers"]).get(b"x-user", b"nobody").decode()
+                scope = {**scope, PRINCIPAL_KEY: Principal(id=name, issuer="test", subject=name)}
+            await app(scope, receive, send)
+
+        return protected
+
+
+def test_without_auth_the_caller_is_anonymous() -> None:
+    message = modern("tools/call", name="whoami", arguments={})
+    answer = loopback(server().asgi()).post("/mcp", json=message, headers=headers_of(message))
+    assert answer.json()["result"]["content"][0]["text"] == "anonymous anonymous"
+
+
+def test_a_verified_identity_reaches_tools_and_owns_what_they_store() -> None:
+    message = modern("tools/call", name="whoami", arguments={})
+    client = loopback(server().asgi(auth=Headers()))
+    answer = client.post("/mcp", json=message, headers={**headers_of(message), "x-user": "alice"})
+    assert answer.json()["result"]["content"][0]["text"] == "alice alice"
+
+
+def test_a_session_belongs_to_the_identity_that_opened_it() -> None:
+    with loopback(server().asgi(auth=Headers())) as client:
+        opened = client.post("/mcp", json=initialize(), headers={**ACCEPT, "x-user": "alice"})
+        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        for user, status in (("bob", 404), ("alice", 200)):
+            headers = {**session, "x-user": user}
+            assert client.post("/mcp", json=request("tools/list"), headers=headers).status_code == status
+
+
+async def test_a_verified_caller_cannot_read_anothers_conversation() -> None:
+    async with Memory(storage="sqlite://") as memory:
+        await memory.create_thread(thread_id="t", resource_id="alice")
+        app = McpServer("s", memory=memory).asgi(auth=Headers())
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            uri = "bascule://threads/t"
+            message = modern("resources/read", uri=uri)
+            headers = {**headers_of(message), "mcp-name": uri}
+            answers = [
+                (await client.post("/mcp", json=message, headers={**headers, "x-user": user})).json()
+                for user in ("alice", "bob")
+            ]
+    assert answers[0]["result"]["contents"][0]["text"] == ""
+    assert answers[1]["error"]["data"] == {"uri": uri}
+
+
+def test_a_tool_may_need_a_scope() -> None:
+    @tool(scopes=["files:write"])
+    def write() -> str:
+        """Write."""
+        return "written"
+
+    message = modern("tools/call", name="write", arguments={})
+    client = loopback(McpServer("s", tools=[write]).asgi(auth=Headers()))
+    answer = client.post("/mcp", json=message, headers=headers_of(message)).json()["result"]
+    assert answer["isError"]
+    assert "files:write" in answer["content"][0]["text"]
+    assert modern_tools(client) == []
+
+
+def test_every_client_is_told_once() -> None:
+    seen = list[ClientSeen]()
+    served = server()
+    served.on_client(seen.append)
+    with loopback(served.asgi()) as client:
+        for _ in range(2):
+            modern_tools(client)
+        for _ in range(2):
+            opened = client.post("/mcp", json=initialize(), headers=ACCEPT)
+            session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+            client.post("/mcp", json=request("tools/list"), headers=session)
+    assert [str(client_seen) for client_seen in seen] == [
+        "test 1 connected (2026-07-28) and listed 2 tools: add, whoami",
+        *["test 1 connected (2025-11-25) and listed 2 tools: add, whoami"] * 2,
+    ]
+
+
+# --- a client that leaves ---
+
+
+async def _serve(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
+
+
+@asynccontextmanager
+async def _calling(app: ASGIApp, message: dict[str, Any]) -> AsyncGenerator[anyio.Event]:
+    """A call whose client leaves when the event is set."""
+    leave = anyio.Event()
+    body = [{"type": "http.request", "body": json.dumps(message).encode(), "more_body": False}]
+
+    async def receive() -> Any:
+        if body:
+            return body.pop()
+        await leave.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None: ...
+
+    headers = [(name.encode(), value.encode()) for name, value in headers_of(message).items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers, "query_string": b"", "server": None}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_serve, app, scope, receive, send)
+        yield leave
+
+
+async def test_a_call_ends_when_its_client_leaves() -> None:
+    running, stopped = anyio.Event(), anyio.Event()
+
+    @tool
+    async def wait(context: ToolContext) -> None:
+        """Wait."""
+        context.cancel.on_cancel(stopped.set)
+        running.set()
+        await anyio.sleep_forever()
+
+    app = McpServer("s", tools=[wait]).asgi()
+    with anyio.fail_after(10):
+        async with _calling(app, modern("tools/call", name="wait", arguments={})) as leave:
+            await running.wait()
+            leave.set()
+            await stopped.wait()
