@@ -33,6 +33,9 @@ class _Answer:
     error: str = ""
 
     def json(self) -> dict[str, Any] | None:
+        """Return the document, if there is one."""
+        if self.status != 200:
+            return None
         try:
             found: object = json.loads(self.body)
         except ValueError:
@@ -96,7 +99,7 @@ async def _guard(url: str, challenge: str) -> AsyncIterator[Finding]:
         return
     answer = await _fetch(named[1])
     document = answer.json()
-    if answer.status != 200 or document is None:
+    if document is None:
         yield Finding("failed", f"{named[1]} answers with {answer.status or answer.error}. Route /.well-known too")
         return
     if document.get("resource") != url:

@@ -33,12 +33,12 @@ def command(file: str) -> None:
     path = Path(file).expanduser()
     if path.suffix != ".py":
         raise ConfigurationError(f"{file} does not end in .py. Name a Python file: {path.name or 'app'}.py")
+    if path.exists():
+        raise ConfigurationError(f"{file} is there already, and was left alone. Name another file.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as draft:
             draft.write(_APP)
-    except FileExistsError as error:
-        raise ConfigurationError(f"{file} is there already, and was left alone. Name another file.") from error
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be written: {error.strerror}. Name another place.") from error
     click.echo(f"Wrote {file}. Next:")
