@@ -5,7 +5,6 @@ The suite looks tools, prompts and resources up by fixed names; what they do is 
 
 import base64
 import io
-import time
 import wave
 
 from bascule import Bascule, Tool, ToolContext, tool
@@ -234,20 +233,13 @@ test_header_argument = Tool(
 )
 
 
-# Work that may take long
+# Tools that are never a task
 
 
 @tool
 def greet(name: str) -> str:
     """Answer at once."""
     return f"Hello, {name}!"
-
-
-@tool
-def slow_compute(seconds: float, label: str = "work") -> str:
-    """Answer after a while."""
-    time.sleep(seconds)
-    return f"Done: {label}"
 
 
 # Prompts
@@ -337,7 +329,6 @@ app = Bascule(
         json_schema_2020_12_tool,
         test_header_argument,
         greet,
-        slow_compute,
     ],
     prompts=[
         test_simple_prompt,
