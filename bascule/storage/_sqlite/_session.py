@@ -47,8 +47,11 @@ class Session:
         self._reads: _Queue = self._writes if path is None else queue.SimpleQueue()
         self._closed: list[Job[Any]] = []
         self._writer = threading.Thread(target=self._work, name="bascule-storage", daemon=True)
-        self._writer.start()
+
+    def start(self) -> None:
+        """Open the database; called after the first job was queued, so that it learns why that fails."""
         _sessions.add(self)
+        self._writer.start()
 
     @property
     def place(self) -> str:

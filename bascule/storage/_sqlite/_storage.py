@@ -107,15 +107,14 @@ class SqliteStorage:
         with self._lock:
             if self._closed:
                 raise StorageError("This storage is closed. Enter it again (`async with storage:`), or open another.")
-            if self._session is None or not self._session.submit(job, write=write):
-                self._session = self._start()
-                self._session.submit(job, write=write)
-
-    def _start(self) -> Session:
-        session = Session(self._path, self._synchronous)
-        # A storage that is dropped without being closed ends its threads; they hold the session, not the storage.
-        weakref.finalize(self, session.stop).atexit = False
-        return session
+            if self._session is not None and self._session.submit(job, write=write):
+                return
+            session = Session(self._path, self._synchronous)
+            session.submit(job, write=write)
+            session.start()
+            self._session = session
+            # A storage that is dropped without being closed ends its threads; they hold the session, not the storage.
+            weakref.finalize(self, session.stop).atexit = False
 
 
 def _nothing(_: sqlite3.Connection) -> None:
