@@ -65,6 +65,7 @@ def ask_for_both_tools(claude: ClaudeCode) -> None:
     assert done.stdout.strip() == FINAL_ANSWER + answer
 
 
+@pytest.mark.requirement("F44")
 def test_claude_code_lists_the_server_as_connected_over_both_transports(
     claude: ClaudeCode, surroundings: Surroundings
 ) -> None:
@@ -77,11 +78,13 @@ def test_claude_code_lists_the_server_as_connected_over_both_transports(
     assert all(line.endswith("Connected") for line in states.values()), states
 
 
+@pytest.mark.requirement("F44")
 def test_claude_code_calls_a_tool_and_asks_the_agent_over_stdio(claude: ClaudeCode) -> None:
     claude("mcp", "add", "bascule", "--", *stdio_command(QUICKSTART))
     ask_for_both_tools(claude)
 
 
+@pytest.mark.requirement("F44")
 def test_claude_code_calls_a_tool_and_asks_the_agent_over_http(claude: ClaudeCode, surroundings: Surroundings) -> None:
     with serving(QUICKSTART, surroundings=surroundings) as served:
         claude("mcp", "add", "--transport", "http", "bascule", served.mcp_url)

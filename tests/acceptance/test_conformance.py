@@ -28,6 +28,7 @@ LEGS = {
 }
 
 
+@pytest.mark.requirement("F49")
 @pytest.mark.parametrize("leg", LEGS)
 def test_the_conformance_score_is_the_recorded_one(program: Program, surroundings: Surroundings, leg: str) -> None:
     command = program("conformance")
@@ -43,6 +44,7 @@ def test_the_conformance_score_is_the_recorded_one(program: Program, surrounding
     assert verdict == recorded, told
 
 
+@pytest.mark.requirement("F49")
 def test_the_app_under_test_imports_bascule_and_the_standard_library_only() -> None:
     imported: set[str] = set()
     for node in ast.walk(ast.parse(APP.read_text(encoding="utf-8"))):

@@ -45,6 +45,7 @@ def target_of(transport: str, surroundings: Surroundings) -> Generator[Sequence[
             yield [served.mcp_url, "--transport", "http"]
 
 
+@pytest.mark.requirement("F45")
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_inspector_lists_calls_asks_and_reads_the_conversation(

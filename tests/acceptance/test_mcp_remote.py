@@ -1,11 +1,14 @@
 """mcp-remote, the bridge that clients without HTTP use to reach a server."""
 
+import pytest
+
 from tests.acceptance.conftest import Program
 from tests.acceptance.harness.processes import run_to_end
 from tests.acceptance.harness.served import QUICKSTART, serving
 from tests.acceptance.harness.surroundings import Surroundings
 
 
+@pytest.mark.requirement("F46")
 def test_mcp_remote_connects_and_lists_the_tools(program: Program, surroundings: Surroundings) -> None:
     command = program("mcp-remote")
     with serving(QUICKSTART, surroundings=surroundings) as served:

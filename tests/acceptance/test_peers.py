@@ -98,6 +98,7 @@ def agent_of(bench: Bench) -> AcpAgent:
     )
 
 
+@pytest.mark.requirement("F48")
 def test_on_the_command_line_the_agent_edits_the_file_when_that_is_allowed(bench: Bench) -> None:
     done, left_behind = run_task(bench, "allow")
     assert done.exit_code == 0, done.describe()
@@ -106,6 +107,7 @@ def test_on_the_command_line_the_agent_edits_the_file_when_that_is_allowed(bench
     assert left_behind == []
 
 
+@pytest.mark.requirement("F48")
 def test_on_the_command_line_the_file_stays_as_it_was_when_that_is_denied(bench: Bench) -> None:
     done, left_behind = run_task(bench, "deny")
     assert bench.model.requests, done.describe()
@@ -113,6 +115,7 @@ def test_on_the_command_line_the_file_stays_as_it_was_when_that_is_denied(bench:
     assert left_behind == []
 
 
+@pytest.mark.requirement("F48")
 async def test_the_agent_waits_for_the_decision_and_edits_the_file_once_it_is_granted(bench: Bench) -> None:
     async with agent_of(bench) as agent:
         waiting = await agent.generate(TASK)
@@ -123,6 +126,7 @@ async def test_the_agent_waits_for_the_decision_and_edits_the_file_once_it_is_gr
     assert alive_with(bench.mark) == []
 
 
+@pytest.mark.requirement("F48")
 async def test_the_agent_waits_for_the_decision_and_leaves_the_file_once_it_is_declined(bench: Bench) -> None:
     async with agent_of(bench) as agent:
         waiting = await agent.generate(TASK)

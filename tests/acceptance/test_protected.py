@@ -48,6 +48,7 @@ def refusal(served: Served, token: str | None = None) -> tuple[int, str]:
         return answer.code, answer.headers.get("www-authenticate", "")
 
 
+@pytest.mark.requirement("F33")
 @pytest.mark.parametrize("era", ERAS)
 async def test_dev_auth_refuses_the_official_client_without_a_token_and_serves_it_with_one(
     surroundings: Surroundings, era: str
