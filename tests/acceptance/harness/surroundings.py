@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-BASCULE = os.environ.get("BASCULE_UNDER_TEST", str(Path(sys.executable).with_name("bascule")))
+BASCULE = str(Path(sys.executable).with_name("bascule"))
 DEAD_PROXY = "http://127.0.0.1:9"
 
 
