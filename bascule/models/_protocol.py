@@ -40,9 +40,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of the model's reasoning."""
+    """A piece of the model's reasoning.
+
+    ``provider_metadata`` is what the provider wants back with the reasoning, such as a signature. It comes with the last
+    piece of a block, which may be empty, and belongs into the ``ReasoningPart`` of that block.
+    """
 
     text: str
+    provider_metadata: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
