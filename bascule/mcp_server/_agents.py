@@ -1,5 +1,6 @@
 """Agents as tools: ``ask_<id>`` takes a message and answers with the agent's text."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from bascule.mcp_server._catalogue import AnyTool
@@ -27,19 +28,30 @@ OWNER: JsonObject = {
 }
 
 
+Answered = Callable[[str], Awaitable[None]]
+"""Called with the id of a thread when an answer became part of it."""
+
+
 def ask_name(agent_id: str) -> str:
     """Return the name of an agent's tool."""
     return safe_name(f"ask_{agent_id.replace('-', '_')}")
 
 
-def agent_tools(agent: Runnable) -> tuple[AnyTool, AnyTool]:
+def agent_tools(agent: Runnable, *, answered: Answered | None = None) -> tuple[AnyTool, AnyTool]:
     """Return an agent's tool for callers without a verified identity, and the one for verified callers.
 
     Only the first lets the caller say whom a conversation belongs to.
+
+    Args:
+        agent: the agent, or external coding agent.
+        answered: called when an answer became part of a thread.
     """
 
     async def ask(arguments: JsonObject, context: ToolContext) -> object:
-        return await _ask(agent, arguments, context)
+        answer, thread = await _ask(agent, arguments, context), arguments.get("thread_id")
+        if answered is not None and isinstance(thread, str):
+            await answered(thread)
+        return answer
 
     def made(properties: JsonObject) -> AnyTool:
         return Tool(

@@ -171,7 +171,7 @@ class _Live:
     def close_streams(self) -> None:
         """End the streams that would otherwise stay open for ever."""
         if self.sessions is not None:
-            self.sessions.built.listening.close()
+            self.sessions.built.close_streams()
 
 
 def _until(stopping: CancelToken, receive: Receive) -> Receive:

@@ -48,7 +48,7 @@ class Resource:
             raise ConfigurationError(f"The resource URI {uri!r} has no scheme; use one such as 'notes://{uri}'.")
         self.uri = uri
         self.template = UriTemplate.parse(uri)
-        self.name: str = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self._tool: Tool[..., object] = tool(name=safe_name(self.name), description=description)(function)
         self.title = title
         self.description = self._tool.description

@@ -1,26 +1,29 @@
 """The MCP server: what it offers, and the ways to serve it."""
 
 from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
 
-from bascule import __version__
 from bascule.mcp_server._agents import agent_tools, ask_name
 from bascule.mcp_server._answers import ASGIApp
 from bascule.mcp_server._asgi import HEALTH, READY, McpAsgi, Ready
 from bascule.mcp_server._catalogue import AnyTool, Catalogue, room_for
 from bascule.mcp_server._clients import Clients, OnClient
 from bascule.mcp_server._guard import Guard, Guarded
-from bascule.mcp_server._memory import memory_tools, thread_listing, thread_resource
+from bascule.mcp_server._memory import memory_tools, thread_listing, thread_resource, thread_uri
 from bascule.mcp_server._progress import HEARTBEAT
 from bascule.mcp_server._prompts import Prompt
 from bascule.mcp_server._resources import Resource
 from bascule.mcp_server._stdout import protocol_streams
 from bascule.mcp_server._workflows import WorkflowLike, workflow_tool
 from bascule.memory import Memory
-from bascule.tools import Runnable
+from bascule.tools import Runnable, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from bascule.mcp_server._sdk._build import Built
+    from bascule.mcp_server._sdk._pipe import ServePipe
+    from bascule.mcp_server._sdk._updates import Updates
 
 __all__ = ["McpServer", "Protector"]
 
@@ -72,10 +75,11 @@ class McpServer:
         self.name = name
         self.title = title
         self.instructions = instructions
-        self.version = version or __version__
+        self.version = version
         self.heartbeat = heartbeat
         self.catalogue = Catalogue(room=room_for(name))
         self._clients = Clients()
+        self._updates: WeakSet[Updates] = WeakSet()
         for tool in tools:
             self.catalogue.add_tool(tool)
         for agent in agents:
@@ -93,7 +97,7 @@ class McpServer:
         return f"<McpServer {self.name}>"
 
     def _add_agent(self, agent: Runnable) -> None:
-        anyone, verified = agent_tools(agent)
+        anyone, verified = agent_tools(agent, answered=self._thread_changed)
         self.catalogue.add_tool(anyone, verified=verified, what=f"agent {agent.id!r} (tool {ask_name(agent.id)})")
 
     def _add_workflow(self, workflow: WorkflowLike) -> None:
@@ -106,6 +110,9 @@ class McpServer:
         self.catalogue.add_resource(thread_resource(memory))
         self.catalogue.listings.append(thread_listing(memory))
 
+    async def _thread_changed(self, thread_id: str) -> None:
+        await self.resource_updated(thread_uri(thread_id))
+
     def on_client(self, callback: OnClient) -> None:
         """Call ``callback`` once for every client, when it first lists tools or uses something."""
         self._clients.on_client(callback)
@@ -114,8 +121,21 @@ class McpServer:
         """Return a new server of the MCP SDK that offers what this one does: ``.server`` is the SDK's object."""
         from bascule.mcp_server._sdk._build import Identity, build  # noqa: PLC0415  # the door of a heavy package
 
-        identity = Identity(name=self.name, version=self.version, title=self.title, instructions=self.instructions)
-        return build(self.catalogue, self._clients, identity, heartbeat=self.heartbeat)
+        identity = Identity(
+            name=self.name, version=self.version or _own_version(), title=self.title, instructions=self.instructions
+        )
+        built = build(self.catalogue, self._clients, identity, heartbeat=self.heartbeat)
+        self._updates.add(built.updates)
+        return built
+
+    async def resource_updated(self, uri: str) -> None:
+        """Tell every client that watches a resource that it changed.
+
+        Args:
+            uri: the resource's URI.
+        """
+        for updates in tuple(self._updates):
+            await updates.resource_updated(uri)
 
     async def run_stdio(self, *, grace: float = 0.5) -> None:
         """Serve one client over stdin and stdout until it closes them.
@@ -126,10 +146,15 @@ class McpServer:
         Args:
             grace: seconds that calls in flight may go on after the end has come.
         """
+        serve_pipe, built = await run_in_daemon_thread(self._pipe_parts)
+        with protocol_streams() as wire:
+            await serve_pipe(built, wire, grace=grace)
+
+    def _pipe_parts(self) -> "tuple[ServePipe, Built]":
+        """Load what serves a pipe; away from the event loop, which the imports would block."""
         from bascule.mcp_server._sdk._pipe import serve_pipe  # noqa: PLC0415  # the door of a heavy package
 
-        with protocol_streams() as wire:
-            await serve_pipe(self.build(), wire, grace=grace)
+        return serve_pipe, self.build()
 
     def asgi(
         self,
@@ -162,3 +187,10 @@ class McpServer:
             app = auth.protect(app, path=path)
         guard = Guard.of(allowed_hosts, allowed_origins)
         return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
+
+
+def _own_version() -> str:
+    try:
+        return version("bascule")
+    except PackageNotFoundError:
+        return "0"

@@ -1,12 +1,12 @@
 """Makes the SDK's low-level server from a catalogue."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from pydantic import BaseModel
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bascule.mcp_server._catalogue import Catalogue
 from bascule.mcp_server._clients import Clients
@@ -14,6 +14,7 @@ from bascule.mcp_server._results import Wire
 from bascule.mcp_server._sdk._reading import ReadingRequests
 from bascule.mcp_server._sdk._requests import Context, caller_of
 from bascule.mcp_server._sdk._tools import ToolRequests
+from bascule.mcp_server._sdk._updates import Updates
 
 __all__ = ["Built", "Identity", "build"]
 
@@ -30,28 +31,32 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The SDK's server, and what ends its streams.
+    """The SDK's server, and the subscriptions of its clients.
 
     Attributes:
         server: answers requests.
-        listening: its open ``subscriptions/listen`` streams.
+        updates: tells clients what changed.
     """
 
     server: Server[Any]  # Any: there is no lifespan state
-    listening: ListenHandler
+    updates: Updates
+
+    def close_streams(self) -> None:
+        """End the streams that clients hold open."""
+        self.updates.listening.close()
 
 
 def build(catalogue: Catalogue, clients: Clients, identity: Identity, *, heartbeat: float) -> Built:
     """Return a server that offers what the catalogue holds at the time of each request."""
     tools = ToolRequests(catalogue, clients, heartbeat=heartbeat)
-    listening = ListenHandler(InMemorySubscriptionBus())
+    updates = Updates()
     server: Server[Any] = Server(
         identity.name,
         version=identity.version,
         title=identity.title,
         instructions=identity.instructions,
         get_tool_input_schema=tools.input_schema,
-        on_subscriptions_listen=listening,
+        on_subscriptions_listen=updates.listening,
     )
     server.middleware.clear()  # the SDK's tracing costs a tenth of each call, exporter or not
     add = server.add_request_handler
@@ -65,8 +70,8 @@ def build(catalogue: Catalogue, clients: Clients, identity: Identity, *, heartbe
         add("resources/list", types.PaginatedRequestParams, reading.list_resources)
         add("resources/templates/list", types.PaginatedRequestParams, reading.list_templates)
         add("resources/read", types.ReadResourceRequestParams, reading.read_resource)
-        add("resources/subscribe", types.SubscribeRequestParams, _accept)
-        add("resources/unsubscribe", types.UnsubscribeRequestParams, _accept)
+        add("resources/subscribe", types.SubscribeRequestParams, updates.subscribe)
+        add("resources/unsubscribe", types.UnsubscribeRequestParams, updates.unsubscribe)
     if catalogue.completes:
         add("completion/complete", types.CompleteRequestParams, reading.complete)
 
@@ -75,8 +80,18 @@ def build(catalogue: Catalogue, clients: Clients, identity: Identity, *, heartbe
         return {}
 
     add("logging/setLevel", types.SetLevelRequestParams, set_level)
-    return Built(server, listening)
+    add("server/discover", types.RequestParams, partial(_discover, server))
+    return Built(server, updates)
 
 
-async def _accept(context: Context, params: BaseModel) -> Wire:
-    return {}
+async def _discover(server: Server[Any], context: Context, params: types.RequestParams) -> types.DiscoverResult:
+    """Introduce the server; unlike the SDK's own answer, this one does not promise lists that change."""
+    capabilities = server.get_capabilities(protocol_version=context.protocol_version)
+    for listed in (capabilities.tools, capabilities.prompts, capabilities.resources):
+        if listed is not None:
+            listed.list_changed = False
+    return types.DiscoverResult(
+        supported_versions=list(MODERN_PROTOCOL_VERSIONS),
+        capabilities=capabilities,
+        instructions=server.instructions,
+    )

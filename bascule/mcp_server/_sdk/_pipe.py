@@ -1,7 +1,7 @@
 """Serves one client over a pair of pipes: lines of JSON in, lines of JSON out."""
 
 from contextlib import AsyncExitStack
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import anyio
 import pydantic_core
@@ -24,7 +24,16 @@ from bascule.mcp_server._process import SLACK, current_process, on_signals
 from bascule.mcp_server._sdk._build import Built
 from bascule.mcp_server._stdout import Wire
 
-__all__ = ["serve_pipe"]
+__all__ = ["ServePipe", "serve_pipe"]
+
+
+class ServePipe(Protocol):
+    """The form of ``serve_pipe``."""
+
+    async def __call__(self, built: Built, wire: Wire, *, grace: float) -> None:
+        """Serve until the client closes its end."""
+        ...
+
 
 FLUSH = 1.0
 """Seconds for the last lines to reach the client."""
@@ -89,7 +98,7 @@ class _PipeSession:
                 for line in batch:
                     if line.strip():
                         await self._take(line, inbox)
-            self._built.listening.close()
+            self._built.close_streams()
             with anyio.move_on_after(self._grace):
                 while self._open and not self.writer.broken:
                     self._answered = anyio.Event()

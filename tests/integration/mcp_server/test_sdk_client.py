@@ -1,6 +1,6 @@
 """What the MCP SDK's own client sees, in memory and in both protocol eras."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ResourceUpdated
 from mcp_types import (
     AudioContent,
     CallToolResult,
@@ -22,10 +23,15 @@ from mcp_types import (
     LoggingMessageNotificationParams,
     PromptReference,
     ResourceTemplateReference,
+    ResourceUpdatedNotification,
     SetLevelRequest,
     SetLevelRequestParams,
+    SubscribeRequest,
+    SubscribeRequestParams,
     TextContent,
     TextResourceContents,
+    UnsubscribeRequest,
+    UnsubscribeRequestParams,
 )
 from pydantic import BaseModel
 
@@ -34,7 +40,7 @@ from bascule.errors import NotFound, ToolError
 from bascule.mcp_server import ClientSeen, McpServer, prompt, resource
 from bascule.memory import Memory
 from bascule.models import ScriptedModel
-from bascule.tools import Audio, Image, ToolContext, tool
+from bascule.tools import Audio, Image, Tool, ToolContext, run_in_daemon_thread, tool
 from bascule.tools import EmbeddedResource as Embedded
 from bascule.workflows import StepContext, Workflow, step
 
@@ -121,7 +127,7 @@ def broken() -> str:
     raise RuntimeError("token=abcdefgh12345 is wrong")
 
 
-TOOLS = [add, add_structured, refuse, leak, show, report, confirm]
+TOOLS: list[Tool] = [add, add_structured, refuse, leak, show, report, confirm]
 
 
 def server(**extra: Any) -> McpServer:
@@ -134,7 +140,8 @@ def server(**extra: Any) -> McpServer:
 async def connected(served: McpServer, era: str, **options: Any) -> AsyncGenerator[Client]:
     with anyio.fail_after(10):
         # Through the streams, as a process would be: the SDK's shorter way passes no progress tokens.
-        async with Client(InMemoryTransport(served.build().server), mode=era, **options) as client:
+        built = await run_in_daemon_thread(served.build)
+        async with Client(InMemoryTransport(built.server), mode=era, **options) as client:
             yield client
 
 
@@ -375,7 +382,7 @@ async def test_silence_is_broken_when_the_client_wants_progress() -> None:
 
 
 def tutor(memory: Memory | None = None) -> Agent:
-    turns = [{"tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]}, {"text": "It is 5."}]
+    turns: list[Mapping[str, object]] = [{"tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]}, {"text": "It is 5."}]
     return Agent("tutor", description="Explains sums.", model=ScriptedModel(turns), tools=[add], memory=memory)
 
 
@@ -480,6 +487,41 @@ async def test_conversations_are_read_back_and_anothers_is_like_none(era: str) -
     assert foreign.is_error
     assert errors == [(-32602, {"uri": f"bascule://threads/{id}"}) for id in ("secret", "unknown")]
     assert ids.completion.values == ["my/sums"]
+
+
+async def test_whoever_watches_a_conversation_hears_that_it_grew() -> None:
+    heard = anyio.Event()
+
+    async def message(message: object) -> None:
+        if isinstance(message, ResourceUpdatedNotification) and str(message.params.uri) == "bascule://threads/t":
+            heard.set()
+
+    uri, question = "bascule://threads/t", {"message": "hi", "thread_id": "t"}
+    async with Memory(storage="sqlite://") as memory:
+        served = McpServer("s", agents=[tutor(memory)], memory=memory)
+        async with connected(served, LEGACY, message_handler=message) as client:
+            request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
+            await client.session.send_request(request, EmptyResult)
+            await client.call_tool("ask_tutor", question)
+            await heard.wait()
+            unsubscribe = UnsubscribeRequest(params=UnsubscribeRequestParams(uri=uri))
+            await client.session.send_request(unsubscribe, EmptyResult)
+        async with connected(served, MODERN) as client, client.listen(resource_subscriptions=[uri]) as events:
+            await client.call_tool("ask_tutor", question)
+            async for event in events:
+                assert isinstance(event, ResourceUpdated)
+                break
+
+
+@ERAS
+async def test_lists_that_cannot_change_do_not_promise_to(era: str) -> None:
+    mode = "auto" if era == MODERN else era
+    async with connected(server(), mode) as client:
+        found = client.server_capabilities
+    assert found.tools
+    assert found.prompts
+    assert found.resources
+    assert {found.tools.list_changed, found.prompts.list_changed, found.resources.list_changed} == {False}
 
 
 async def test_a_caller_without_identity_may_say_whose_conversation_it_is() -> None:
