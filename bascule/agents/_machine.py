@@ -38,6 +38,7 @@ from bascule.models import (
     ToolCallDelta,
 )
 from bascule.stream import (
+    NO_USAGE,
     AbortChunk,
     Chunk,
     ErrorChunk,
@@ -134,7 +135,7 @@ class StepMachine:
         self.max_steps = max_steps
         self.parts: list[Part] = []
         self.calls: list[Call] = []
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self._steps = 0
         self._block: Literal["text", "reasoning"] | None = None
         self._block_id = ""
@@ -142,7 +143,7 @@ class StepMachine:
         self._texts: list[str] = []
         self._step_text = ""
         self._last_text = ""
-        self._step_usage = Usage()
+        self._step_usage = NO_USAGE
         self._streaming: set[str] = set()
         self._open: set[str] = set()
         self._finish: Finish | None = None
@@ -164,7 +165,7 @@ class StepMachine:
         self._open.clear()
         self._finish = None
         self._step_text = ""
-        self._step_usage = Usage()
+        self._step_usage = NO_USAGE
         self._in_step = True
         return (StepStartChunk(self.run_id, self.message_id, started_at),)
 

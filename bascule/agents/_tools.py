@@ -88,7 +88,7 @@ async def run_calls(
 
     async with anyio.create_task_group() as group:
         for call in calls:
-            group.start_soon(limited, call)
+            group.start_soon(one if len(calls) <= limit else limited, call)
 
 
 async def _outcome(call: Call, tools: Mapping[str, Tool[..., object]], context_of: ContextOf) -> Outcome:

@@ -30,17 +30,18 @@ class RunLog:
     def append(self, chunk: Chunk) -> None:
         """Write the next event."""
         self.chunks.append(chunk)
-        self._wake()
+        if self._changed is not None:
+            self._wake(self._changed)
 
     def close(self) -> None:
         """Say that no event follows."""
         self._closed = True
-        self._wake()
-
-    def _wake(self) -> None:
         if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+            self._wake(self._changed)
+
+    def _wake(self, changed: anyio.Event) -> None:
+        changed.set()
+        self._changed = None
 
     async def changed(self) -> None:
         """Wait until something was written, or the log was closed."""
