@@ -4,8 +4,8 @@ A turn is a user's and an assistant's message and the thread's update, in one tr
 counts: other programs on the machine make a round slower, never faster. The event loop is uvloop, as in the servers.
 
 The rows of sqlite3 alone run the same statements on the calling thread, without messages, threads or an event loop: no
-library can be below them. The default, sync=full, pays for a flush to the disk, which turns that are saved at the same time
-share; the budget of a single turn is measured without it.
+library can be below them. The default, sync=full, pays for a flush to the disk in each transaction; turns that are
+saved at the same time share one.
 """
 
 import json
@@ -141,8 +141,8 @@ def rows() -> list[Row]:
         peer = alone(Path(name) / "normal.db")
     return [
         row("turn append (sync=normal)", normal["append"], 120),
-        row("turn append (sync=full)", full["append"]),
-        row(f"turn append, {AT_ONCE} at once (sync=full)", full["append at once"], 120),
+        row("turn append (sync=full, the default)", full["append"], 120),
+        row(f"turn append, {AT_ONCE} at once (the default)", full["append at once"], 120),
         row("turn append, sqlite3 alone (sync=normal)", peer["append"]),
         row("recall of 10", min(normal["recall"], full["recall"]), 100),
         row("recall of 10, sqlite3 alone", peer["recall"]),
