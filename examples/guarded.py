@@ -11,7 +11,7 @@ from bascule.auth import DevAuth
 @tool
 def whoami(ctx: ToolContext) -> str:
     """Say who is calling."""
-    return f"You are {ctx.principal.id}, and may {' '.join(sorted(ctx.principal.scopes))}."
+    return f"You are {ctx.principal.subject}, and may {' '.join(sorted(ctx.principal.scopes))}."
 
 
 app = Bascule("guarded", tools=[whoami], auth=DevAuth())

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +10,9 @@ import pytest
 from tests.acceptance.harness.processes import Finished, run_to_end
 from tests.acceptance.harness.served import bascule
 from tests.acceptance.harness.surroundings import BASCULE, Surroundings
+from tests.integration.cli.claude_stand_in import claude_in
 
 pytestmark = [pytest.mark.timeout(90), pytest.mark.requirement("F41")]
-
-CLAUDE = f"""#!{sys.executable}
-import json, os, sys
-from pathlib import Path
-
-path = Path(os.environ["HOME"]) / ".claude.json"
-state = json.loads(path.read_text()) if path.exists() else {{"state": 1}}
-servers = state.setdefault("mcpServers", {{}})
-mcp, command, scope, user, name, *rest = sys.argv[1:]
-assert (mcp, scope, user) == ("mcp", "--scope", "user")
-if command == "add-json" and name not in servers:
-    servers[name] = json.loads(rest[0])
-elif command == "remove" and name in servers:
-    del servers[name]
-else:
-    sys.exit(f"MCP server {{name}} already exists, or does not")
-if os.environ.get("CLAUDE_FAILS") == command:
-    sys.exit("out of order")
-path.write_text(json.dumps(state))
-"""
-"""A program that keeps servers as Claude Code does; the real one is driven by the acceptance tests."""
 
 
 def config(path: Path) -> Any:
@@ -93,10 +72,7 @@ def test_json_prints_an_entry_and_nothing_else(app: Path, surroundings: Surround
 
 
 def with_claude(surroundings: Surroundings, *arguments: str, **extra: str) -> Finished:
-    folder = surroundings.root / "bin"
-    folder.mkdir(exist_ok=True)
-    (folder / "claude").write_text(CLAUDE, encoding="utf-8")
-    (folder / "claude").chmod(0o755)
+    folder = claude_in(surroundings.root / "bin")
     environment = surroundings.environment(PATH=f"{folder}{os.pathsep}{os.defpath}", **extra)
     command = [BASCULE, "install", "claude-code", *arguments]
     return run_to_end(command, env=environment, cwd=surroundings.project, timeout=60)
