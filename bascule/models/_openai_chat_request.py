@@ -1,10 +1,6 @@
 """From a model call to the body of a Chat Completions request."""
 
-import base64
-import binascii
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from bascule.messages import (
@@ -21,14 +17,13 @@ from bascule.messages import (
     TextPart,
     ToolCallPart,
 )
-from bascule.models._prompt import json_text, result_text
+from bascule.models._prompt import result_text
 from bascule.models._protocol import ModelCall, ModelTool, ToolChoice
+from bascule.models._request import AUDIO_FORMATS, arguments_text, decoded_text, named_schema, options_of
 
 __all__ = ["chat_body", "chat_messages"]
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _OURS = ("model", "messages", "stream", "n", "transport", "websocket")
-_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
 
 def chat_body(
@@ -62,9 +57,9 @@ def chat_body(
         body["tools"] = [_tool(tool) for tool in call.tools]
         body["tool_choice"] = _tool_choice(call.tool_choice)
     if call.response_format is not None:
-        body["response_format"] = _response_format(call.response_format)
+        body["response_format"] = {"type": "json_schema", "json_schema": named_schema(call.response_format)}
     for name in dict.fromkeys(("openai", provider)):
-        body.update(_options(call.provider_options, name))
+        body.update(options_of(call.provider_options, name, without=_OURS))
     return body
 
 
@@ -78,35 +73,6 @@ def _tool_choice(choice: ToolChoice) -> JsonValue:
         return choice
     name = choice.get("toolName")
     return {"type": "function", "function": {"name": name}} if isinstance(name, str) else choice
-
-
-def _response_format(schema: JsonObject) -> JsonObject:
-    title = schema.get("title")
-    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", title)[:64] if isinstance(title, str) else ""
-    described: JsonObject = {"name": name.strip("_") or "answer", "schema": schema, "strict": _allows_strict(schema)}
-    return {"type": "json_schema", "json_schema": described}
-
-
-def _allows_strict(schema: JsonValue) -> bool:
-    """Whether every object in a schema is closed and requires all its properties, as strict mode demands."""
-    if isinstance(schema, Mapping):
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping) or schema.get("type") == "object":
-            required = schema.get("required")
-            names = set[JsonValue](properties) if isinstance(properties, Mapping) else set[JsonValue]()
-            listed = set(required) if isinstance(required, Sequence) else set[JsonValue]()
-            if schema.get("additionalProperties") is not False or names != listed:
-                return False
-        return all(map(_allows_strict, schema.values()))
-    return isinstance(schema, str) or not isinstance(schema, Sequence) or all(map(_allows_strict, schema))
-
-
-def _options(options: JsonObject | None, provider: str) -> dict[str, JsonValue]:
-    chosen = options.get(provider) if options is not None else None
-    if not isinstance(chosen, Mapping):
-        return {}
-    named = {_CAMEL.sub(lambda found: f"_{found[1].lower()}", key): value for key, value in chosen.items()}
-    return {key: value for key, value in named.items() if key not in _OURS}
 
 
 def chat_messages(messages: Sequence[Message]) -> list[JsonValue]:
@@ -152,18 +118,11 @@ def _file(part: FilePart) -> JsonObject:
         return {"type": "image_url", "image_url": {"url": part.url or f"data:{media_type};base64,{data or ''}"}}
     if data is None:  # the interface takes no other files by address, so the model is told where the file lies
         return {"type": "text", "text": f"[attached file {name} ({media_type}): {part.url or 'without content'}]"}
-    if media_type in _AUDIO:
-        return {"type": "input_audio", "input_audio": {"data": data, "format": _AUDIO[media_type]}}
+    if media_type in AUDIO_FORMATS:
+        return {"type": "input_audio", "input_audio": {"data": data, "format": AUDIO_FORMATS[media_type]}}
     if media_type.startswith("text/"):
-        return {"type": "text", "text": f"[attached file {name}]\n{_decoded(data)}"}
+        return {"type": "text", "text": f"[attached file {name}]\n{decoded_text(data)}"}
     return {"type": "file", "file": {"filename": name, "file_data": f"data:{media_type};base64,{data}"}}
-
-
-def _decoded(data: str) -> str:
-    try:
-        return base64.b64decode(data, validate=True).decode(errors="replace")
-    except binascii.Error:
-        return data
 
 
 def _assistant(parts: Sequence[Part], written: list[JsonValue]) -> None:
@@ -195,18 +154,5 @@ def _model_calls(parts: Sequence[Part]) -> Iterator[tuple[str, list[ToolCallPart
 
 
 def _tool_call(part: ToolCallPart) -> JsonObject:
-    function = {"name": part.tool_name, "arguments": _arguments(part.args)}
+    function = {"name": part.tool_name, "arguments": arguments_text(part.args)}
     return {"id": part.tool_call_id, "type": "function", "function": function}
-
-
-def _arguments(args: JsonValue) -> str:
-    """Return arguments as the text of a JSON object: servers parse it, and fail on what a model got wrong before."""
-    if isinstance(args, Mapping):
-        return json_text(args)
-    if isinstance(args, str):
-        try:
-            if isinstance(json.loads(args), dict):
-                return args
-        except ValueError:
-            pass
-    return "{}" if args is None else json_text({"invalid_arguments": args})
