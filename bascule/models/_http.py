@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # for the checkers only: both are heavy and loaded by the fir
 
     import httpx
 
-__all__ = ["client_maker", "completions_url", "header_value", "retry_delay", "secrets_of"]
+__all__ = ["api_url", "client_maker", "header_value", "retry_delay", "secrets_of"]
 
 _LONGEST_BACKOFF = 8.0
 _LONGEST_WAIT = 60.0
@@ -26,8 +26,8 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 _tls: list["ssl.SSLContext"] = []  # one for the process: reading the certificates takes longer than a call
 
 
-def completions_url(base_url: str) -> str:
-    """Return the address of Chat Completions under a base URL; a query is kept.
+def api_url(base_url: str, path: str) -> str:
+    """Return the address of an interface under a base URL that may name it already; a query is kept.
 
     Raises:
         ConfigurationError: the base URL is no http address.
@@ -41,10 +41,9 @@ def completions_url(base_url: str) -> str:
             raise refused
     except ValueError as error:
         raise refused from error
-    path = parts.path.rstrip("/")
-    if not path.endswith("/chat/completions"):
-        path += "/chat/completions"
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    base = parts.path.rstrip("/")
+    whole = base if base.endswith(path) else base + path
+    return urlunsplit((parts.scheme, parts.netloc, whole, parts.query, ""))
 
 
 def header_value(name: str, value: str) -> str:

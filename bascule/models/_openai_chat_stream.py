@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bascule.errors import ModelError
 from bascule.messages import JsonValue, new_id
-from bascule.models._openai_chat_errors import Endpoint
+from bascule.models._endpoint import Endpoint
 from bascule.models._prompt import json_text
 from bascule.models._protocol import (
     Finish,

@@ -42,8 +42,8 @@ class TextDelta:
 class ReasoningDelta:
     """A piece of the model's reasoning.
 
-    ``provider_metadata`` is what the provider wants back with the reasoning, such as a signature. It comes with the last
-    piece of a block, which may be empty, and belongs into the ``ReasoningPart`` of that block.
+    ``provider_metadata`` is what the provider wants back with the reasoning, such as a signature. It comes with the
+    last piece of a block, which may be empty, and belongs into the ``ReasoningPart`` of that block.
     """
 
     text: str

@@ -4,7 +4,7 @@ import pytest
 
 from bascule.errors import ModelError
 from bascule.models._http import retry_delay
-from bascule.models._openai_chat_errors import Endpoint, bare_url, retry_after_seconds
+from bascule.models._endpoint import Endpoint, bare_url, retry_after_seconds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENDPOINT = Endpoint(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bascule.errors import ModelError
 from bascule.models import Finish, ModelPart, Raw, ReasoningDelta, Source, TextDelta, ToolCall, ToolCallDelta, Usage
-from bascule.models._openai_chat_errors import Endpoint
+from bascule.models._endpoint import Endpoint
 from bascule.models._openai_chat_stream import ChatStream
 from bascule.models._sse import MAX_LINE_BYTES, SseReader
 

@@ -1,4 +1,4 @@
-"""From what a Chat Completions server says went wrong to a ``ModelError`` that says what to do."""
+"""From what a model server says went wrong to a ``ModelError`` that says what to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
