@@ -4,6 +4,7 @@ Only a command may end its process, so only a command enters ``serving_process``
 lets it hear of the end, and goes on as it would in a library.
 """
 
+import atexit
 import contextlib
 import os
 import signal
@@ -24,11 +25,12 @@ class ServingProcess:
 
     Attributes:
         parent: the process that started this one.
+        ending: whether the end has begun.
     """
 
     def __init__(self) -> None:
         self.parent = os.getppid()
-        self._armed = False
+        self.ending = False
 
     def is_orphaned(self) -> bool:
         """Whether the process that started this one is gone."""
@@ -36,9 +38,9 @@ class ServingProcess:
 
     def end_within(self, seconds: float) -> None:
         """See to it that the process has ended in ``seconds``; the first call counts. May be called in any thread."""
-        if self._armed:
+        if self.ending:
             return
-        self._armed = True
+        self.ending = True
         timer = threading.Timer(seconds, end_now)
         timer.daemon = True
         timer.start()
@@ -57,14 +59,19 @@ def current_process() -> ServingProcess | None:
 def serving_process() -> Generator[None]:
     """Let what serves inside the block end this process in time; for commands.
 
-    SIGTERM, SIGINT, SIGHUP and, over stdio, the end of stdin or of the parent process begin the end. When calls that
-    do not stop hold it up, the process is ended with status 0. A second signal ends it at once.
+    SIGTERM, SIGINT, SIGHUP and, over stdio, the end of stdin or of the parent process begin the end. Then the process
+    ends with the block, or, when calls that do not stop hold it up, without it; the status is 0 either way. A second
+    signal ends it at once.
     """
-    _Current.process = ServingProcess()
+    process = _Current.process = ServingProcess()
     try:
         yield
     finally:
         _Current.process = None
+    if process.ending:
+        # Python's own way out waits for threads and takes every module apart: with large libraries, half a second.
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  # there is no other way
+        end_now()
 
 
 def end_now(status: int = 0) -> None:

@@ -382,7 +382,10 @@ async def test_silence_is_broken_when_the_client_wants_progress() -> None:
 
 
 def tutor(memory: Memory | None = None) -> Agent:
-    turns: list[Mapping[str, object]] = [{"tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]}, {"text": "It is 5."}]
+    turns: list[Mapping[str, object]] = [
+        {"tool_calls": [{"name": "add", "arguments": {"a": 2, "b": 3}}]},
+        {"text": "It is 5."},
+    ]
     return Agent("tutor", description="Explains sums.", model=ScriptedModel(turns), tools=[add], memory=memory)
 
 

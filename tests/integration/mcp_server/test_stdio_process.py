@@ -138,6 +138,7 @@ def test_an_idle_server_ends(end: "str | signal.Signals") -> None:
         _end(server, end)
         code, _, log = server.ends()
     assert code == 0
+    assert b"left in order" in log
     assert b"Traceback" not in log
 
 

@@ -1,5 +1,6 @@
 """A command that serves over stdio and prints where it should not."""
 
+import atexit
 import subprocess
 import sys
 import time
@@ -59,5 +60,6 @@ async def wait(context: ToolContext) -> str:
 server = McpServer("stdio-app", tools=[add, block, block_loop, wait])
 
 if __name__ == "__main__":
+    atexit.register(say, "left in order")
     with serving_process():
         anyio.run(server.run_stdio)
