@@ -48,7 +48,8 @@ class Client(Protocol):
 
 def entry_of(command: StdioCommand) -> Entry:
     """Return the entry that makes a client run a command."""
-    return {"command": command.command, "args": list(command.args)}
+    entry: Entry = {"command": command.command, "args": list(command.args)}
+    return {**entry, "env": dict(command.env)} if command.env else entry
 
 
 def command_of(entry: Entry) -> StdioCommand:
@@ -67,6 +68,13 @@ def is_ours(entry: Entry) -> bool:
     command = command_of(entry)
     words = [Path(command.command).name, *command.args]
     return any(words[at : at + 2] == ["bascule", "run"] for at in range(len(words)))
+
+
+def _over(before: Entry | None, entry: Entry) -> Entry:
+    """Return an entry with what stood beside the command before, such as variables that a person has added."""
+    kept = {key: value for key, value in (before or {}).items() if key not in ("command", "args")}
+    env = cast("Entry", {**(kept.get("env") or {}), **(entry.get("env") or {})})
+    return {**kept, **entry, "env": env} if env else {**kept, **entry}
 
 
 def cursor_link(name: str, entry: Entry) -> str:
@@ -108,8 +116,7 @@ class JsonFile:
         """
         document = self._load()
         servers = self._servers(document)
-        kept = {key: value for key, value in servers.get(name, {}).items() if key not in ("command", "args")}
-        servers[name] = {**self._extra, **kept, **entry}
+        servers[name] = {**self._extra, **_over(servers.get(name), entry)}
         document["mcpServers"] = servers
         self._save(document)
 
@@ -212,7 +219,7 @@ class ClaudeCode:
         if before is not None:
             self.remove(name)
         try:
-            self._add(name, entry)
+            self._add(name, _over(before, entry))
         except ConfigurationError:
             if before is not None:
                 self._add(name, before)

@@ -20,6 +20,21 @@ __all__ = ["lasting_command"]
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<body>(?:^#(?: .*)?$\s)+?)^# ///\s*$")
 """Inline script metadata, as the Python packaging standard writes it."""
+_UV_SETTINGS = (
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_SYSTEM_CERTS",
+    "UV_NATIVE_TLS",
+    "UV_CACHE_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+)
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -48,7 +63,8 @@ def lasting_command(file: Path, variable: str | None, packages: Sequence[str]) -
         )
     needed = [package for package in (*packages, *_needs_of(file)) if _name_of(package) != "bascule"]
     options = [part for package in dict.fromkeys(needed) for part in ("--with", package)]
-    return StdioCommand(command=uvx, args=("--from", _own_source(), *options, "bascule", "run", target))
+    args = ("--from", _own_source(), *options, "bascule", "run", target)
+    return StdioCommand(command=uvx, args=args, env=_uv_settings())
 
 
 def _in_a_cache(prefix: Path) -> bool:
@@ -62,6 +78,15 @@ def _uvx() -> str | None:
     """Return the path of uvx: an editor that is started from a desktop does not know the shell's search path."""
     beside = Path(os.environ.get("UV", "uv")).with_name("uvx")  # uv tells its children where it lies
     return str(beside) if beside.is_absolute() and beside.is_file() else shutil.which("uvx")
+
+
+def _uv_settings() -> dict[str, str]:
+    """Return what tells uv here where packages are: a client that is started from a desktop does not have it.
+
+    An address with a password in it is left out, since the entry is kept in a file.
+    """
+    found = {name: os.environ[name] for name in _UV_SETTINGS if os.environ.get(name)}
+    return {name: value for name, value in found.items() if "@" not in value}
 
 
 def _own_source() -> str:

@@ -140,5 +140,6 @@ def _refuse_foreign(keeper: Client, name: str) -> None:
         )
 
 
-def _runs_the_same(one: Entry, other: Entry) -> bool:
-    return all(one.get(key) == other.get(key) for key in ("command", "args"))
+def _runs_the_same(found: Entry, wanted: Entry) -> bool:
+    same = all(found.get(key) == wanted.get(key) for key in ("command", "args"))
+    return same and {**(found.get("env") or {}), **(wanted.get("env") or {})} == (found.get("env") or {})

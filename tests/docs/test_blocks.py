@@ -15,7 +15,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks_of, first_example, page
 from tests.docs.console import MAKE_RUN, Command, commands_of, compare, session
 from tests.integration.cli.claude_stand_in import claude_in
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.requirement("F43")]
+pytestmark = pytest.mark.timeout(240)
 
 LANGUAGES = {"python", "text", "console", "json", "toml", "markdown"}
 END = "--- end of block ---\n"
@@ -26,6 +26,7 @@ def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert untested == []
 
 
+@pytest.mark.requirement("F43")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "python")], ids=page_id)
 def test_python_blocks_run_and_print_what_they_say(page: Path, surroundings: Surroundings) -> None:
     blocks = blocks_of(page, "python", "text")
@@ -52,6 +53,7 @@ def _outputs(page: Path, surroundings: Surroundings) -> list[str]:
     return done.stdout.split(END)
 
 
+@pytest.mark.requirement("F43")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "console")], ids=page_id)
 def test_console_blocks_print_what_they_say(page: Path, surroundings: Surroundings) -> None:
     (surroundings.project / "app.py").write_text(first_example(), encoding="utf-8")

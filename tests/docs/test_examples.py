@@ -10,7 +10,7 @@ from tests.acceptance.harness.served import DIRECT, bascule, serving
 from tests.acceptance.harness.surroundings import Surroundings, free_port
 from tests.docs.blocks import ROOT
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.requirement("F43")]
+pytestmark = pytest.mark.timeout(120)
 
 EXAMPLES = ROOT / "examples"
 
@@ -36,6 +36,7 @@ def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {*TOOLS, *PRINTED}
 
 
+@pytest.mark.requirement("F43")
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_served_example_offers_its_tools(name: str, surroundings: Surroundings) -> None:
     done = bascule("inspect", str(EXAMPLES / name), "--json", surroundings=surroundings)
@@ -43,6 +44,7 @@ def test_a_served_example_offers_its_tools(name: str, surroundings: Surroundings
     assert {tool["name"] for tool in json.loads(done.stdout)["tools"]} == TOOLS[name]
 
 
+@pytest.mark.requirement("F43")
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_script_prints_what_it_promises(name: str, surroundings: Surroundings) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]

@@ -97,6 +97,7 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert broken == []
 
 
+@pytest.mark.requirement("C05")
 def test_the_four_parts_of_the_design_are_mapped_to_their_folders() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| `(\w+)` \| \[`([\w/]+)`\]", readme)

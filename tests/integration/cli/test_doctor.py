@@ -15,7 +15,7 @@ from tests.acceptance.harness.processes import Finished, run_to_end
 from tests.acceptance.harness.served import bascule, serving
 from tests.acceptance.harness.surroundings import BASCULE, Surroundings, free_port
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.requirement("F42")]
+pytestmark = pytest.mark.timeout(90)
 
 
 def states(done: Finished) -> list[str]:
@@ -27,6 +27,7 @@ def doctor(surroundings: Surroundings, *arguments: str, **extra: str) -> Finishe
     return run_to_end([BASCULE, "doctor", *arguments], env=environment, cwd=surroundings.project, timeout=60)
 
 
+@pytest.mark.requirement("F42")
 def test_a_healthy_machine_and_app_have_nothing_that_failed(app: Path, surroundings: Surroundings) -> None:
     done = doctor(surroundings, str(app))
     assert done.exit_code == 0, done.describe()
@@ -91,6 +92,7 @@ def test_an_open_server_is_looked_at_in_both_eras(app: Path, surroundings: Surro
     assert wrong.exit_code == 1
 
 
+@pytest.mark.requirement("F42")
 def test_a_guarded_server_is_looked_at_with_and_without_a_token(app: Path, surroundings: Surroundings) -> None:
     with serving(str(app), "--auth", "dev", surroundings=surroundings) as served:
         without = bascule("doctor", "--remote", served.mcp_url, surroundings=surroundings)

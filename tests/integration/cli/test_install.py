@@ -12,7 +12,7 @@ from tests.acceptance.harness.served import bascule
 from tests.acceptance.harness.surroundings import BASCULE, Surroundings
 from tests.integration.cli.claude_stand_in import claude_in
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.requirement("F41")]
+pytestmark = pytest.mark.timeout(90)
 
 
 def config(path: Path) -> Any:
@@ -24,6 +24,7 @@ def entry_for(app: Path) -> dict[str, Any]:
     return {"command": python, "args": ["-m", "bascule", "run", str(app)]}
 
 
+@pytest.mark.requirement("F41")
 def test_cursor_gets_an_entry_that_was_started_as_cursor_starts_it(app: Path, surroundings: Surroundings) -> None:
     file = surroundings.home / ".cursor" / "mcp.json"
     file.parent.mkdir()
@@ -37,6 +38,7 @@ def test_cursor_gets_an_entry_that_was_started_as_cursor_starts_it(app: Path, su
 
 
 @pytest.mark.usefixtures("app")
+@pytest.mark.requirement("F41")
 def test_installing_twice_changes_nothing_and_removing_leaves_nothing(surroundings: Surroundings) -> None:
     file = surroundings.home / ".cursor" / "mcp.json"
     bascule("install", "cursor", "app.py", "--name", "sums", surroundings=surroundings)
@@ -64,6 +66,7 @@ def test_a_project_gets_an_entry_of_its_own(surroundings: Surroundings) -> None:
     assert list(surroundings.home.glob(".c*")) == []
 
 
+@pytest.mark.requirement("F41")
 def test_json_prints_an_entry_and_nothing_else(app: Path, surroundings: Surroundings) -> None:
     done = bascule("install", "json", "app.py", surroundings=surroundings)
     assert json.loads(done.stdout) == {"mcpServers": {"app": entry_for(app)}}
@@ -78,6 +81,7 @@ def with_claude(surroundings: Surroundings, *arguments: str, **extra: str) -> Fi
     return run_to_end(command, env=environment, cwd=surroundings.project, timeout=60)
 
 
+@pytest.mark.requirement("F41")
 def test_claude_code_is_told_through_its_own_command(app: Path, surroundings: Surroundings) -> None:
     state = surroundings.home / ".claude.json"
     done = with_claude(surroundings, "app.py")

@@ -40,6 +40,8 @@ def test_what_else_an_entry_holds_stays_when_it_is_replaced(tmp_path: Path) -> N
     file.write("sums", {**ENTRY, "env": {"KEY": "1"}})
     file.write("sums", {"command": "/usr/bin/python4", "args": []})
     assert file.read("sums") == {"env": {"KEY": "1"}, "command": "/usr/bin/python4", "args": []}
+    file.write("sums", {**ENTRY, "env": {"MORE": "2"}})
+    assert file.read("sums") == {**ENTRY, "env": {"KEY": "1", "MORE": "2"}}
 
 
 def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:

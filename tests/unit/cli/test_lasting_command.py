@@ -19,7 +19,8 @@ def uvx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path.write_text("#!/bin/sh\n", encoding="utf-8")
     path.chmod(0o755)
     monkeypatch.setenv("PATH", str(path.parent))
-    monkeypatch.delenv("UV", raising=False)
+    for name in ("UV", "UV_INDEX"):
+        monkeypatch.delenv(name, raising=False)
     return str(path)
 
 
@@ -57,8 +58,22 @@ def test_from_a_cache_uvx_is_named_with_the_version(tmp_path: Path, uvx: str) ->
     command = lasting_command(app(tmp_path), None, ())
     assert command.command == uvx
     source = command.args[1]
+    assert "UV_INDEX" not in command.env
     assert command.args == ("--from", source, "bascule", "run", str(tmp_path / "app.py"))
     assert source == f"bascule=={__version__}" or Path(source).exists()
+
+
+@pytest.mark.usefixtures("cached", "uvx")
+def test_what_tells_uv_where_packages_are_goes_into_the_entry_but_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ssl/own.pem")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://packages.example/")
+    monkeypatch.setenv("UV_INDEX", "https://me:secret@packages.example/")
+    env = lasting_command(app(tmp_path), None, ()).env
+    assert env["SSL_CERT_FILE"] == "/etc/ssl/own.pem"
+    assert env["UV_DEFAULT_INDEX"] == "https://packages.example/"
+    assert "UV_INDEX" not in env
 
 
 @pytest.mark.usefixtures("cached")
