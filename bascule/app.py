@@ -1,21 +1,28 @@
-"""The app: what is served, and to whom."""
+"""The app: what is served, and to whom.
+
+An app of tools alone starts without agents, workflows, coding agents and auth: whoever hands one over has imported it,
+and what is made of a name here is imported then.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
 
 import anyio
 
-from bascule.acp import AcpAgent
-from bascule.agents import Agent
-from bascule.auth import Auth, AuthProvider
 from bascule.errors import NameTaken
 from bascule.mcp_server import HttpParser, McpServer, Prompt, Resource, serve_http, serving_process
 from bascule.memory import Memory
 from bascule.settings import Settings, data_folder
 from bascule.storage import Storage
 from bascule.tools import Runnable, Tool, safe_name, tool
-from bascule.workflows import Workflow
+
+if TYPE_CHECKING:
+    from bascule.acp import AcpAgent
+    from bascule.agents import Agent
+    from bascule.auth import Auth, AuthProvider
+    from bascule.workflows import Workflow
 
 __all__ = ["Bascule"]
 
@@ -61,13 +68,13 @@ class Bascule:
         self,
         name: str | None = None,
         *,
-        agents: Sequence[Agent] | Mapping[str, Agent] = (),
+        agents: "Sequence[Agent] | Mapping[str, Agent]" = (),
         tools: Sequence[Tool[..., Any] | Callable[..., Any]] | Mapping[str, Tool[..., Any]] = (),
-        workflows: Sequence[Workflow] | Mapping[str, Workflow] = (),
-        acp_agents: Sequence[AcpAgent | str] = (),
+        workflows: "Sequence[Workflow] | Mapping[str, Workflow]" = (),
+        acp_agents: "Sequence[AcpAgent | str]" = (),
         memory: Memory | None = None,
         storage: str | Storage | None = None,
-        auth: Auth | AuthProvider | None = None,
+        auth: "Auth | AuthProvider | None" = None,
         prompts: Sequence[Prompt] = (),
         resources: Sequence[Resource] = (),
         instructions: str | None = None,
@@ -84,12 +91,10 @@ class Bascule:
             "tool", [_as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools
         )
         self.workflows: dict[str, Workflow] = _registry("workflow", workflows)
-        self.acp_agents: dict[str, AcpAgent] = _registry(
-            "ACP agent", [AcpAgent(item) if isinstance(item, str) else item for item in acp_agents]
-        )
+        self.acp_agents: dict[str, AcpAgent] = _registry("ACP agent", _acp_agents(acp_agents) if acp_agents else ())
         self.prompts: tuple[Prompt, ...] = tuple(prompts)
         self.resources: tuple[Resource, ...] = tuple(resources)
-        self.auth: Auth | None = auth if auth is None or isinstance(auth, Auth) else Auth(auth)
+        self.auth: Auth | None = None if auth is None else _auth(auth)
         self._storage = storage
         self._memory = memory
         self._server: McpServer | None = None
@@ -149,7 +154,12 @@ class Bascule:
         Raises:
             NameTaken: two things would be served under one name.
         """
-        return self.server().asgi(path=path, auth=self.auth, ready=self._ready)
+        return self.server().asgi(path=path, auth=self.auth, allowed_hosts=self._hosts(), ready=self._ready)
+
+    def _hosts(self) -> list[str] | None:
+        """Return the names to answer to when a proxy stands in front: its own, and this machine's."""
+        host = urlsplit(self.settings.base_url or "").hostname
+        return None if host is None else [host, "localhost", "127.0.0.1", "[::1]"]
 
     async def run_stdio(self) -> None:
         """Serve MCP over stdin and stdout until stdin ends; there is no auth, the caller is the local person."""
@@ -217,6 +227,18 @@ class Bascule:
 
 def _as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:
     return cast("Tool[..., Any]", item) if isinstance(item, Tool) else tool(item)
+
+
+def _acp_agents(items: "Sequence[AcpAgent | str]") -> "Sequence[AcpAgent]":
+    from bascule.acp import AcpAgent  # noqa: PLC0415  # see the top of the module
+
+    return [AcpAgent(item) if isinstance(item, str) else item for item in items]
+
+
+def _auth(given: "Auth | AuthProvider") -> "Auth":
+    from bascule.auth import Auth  # noqa: PLC0415  # see the top of the module
+
+    return given if isinstance(given, Auth) else Auth(given)
 
 
 def _registry(kind: str, items: Sequence[_Item] | Mapping[str, _Item]) -> dict[str, _Item]:

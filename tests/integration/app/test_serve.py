@@ -24,14 +24,14 @@ class Server:
     def __init__(self, process: "subprocess.Popen[str]", banner: str) -> None:
         self.process = process
         self.banner = banner
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", banner)
+        found = re.search(r"MCP +(https?://\S+)/mcp", banner)
         assert found is not None, banner
-        self.url = found[0]
+        self.url = found[1]
 
 
 @contextmanager
-def serving(data: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> Generator[Server]:
-    command = [sys.executable, "-m", "bascule", "serve", *arguments, "--port", "0"]
+def serving(data: Path, *arguments: str, environ: Mapping[str, str] | None = None, port: int = 0) -> Generator[Server]:
+    command = [sys.executable, "-m", "bascule", "serve", *arguments, "--port", str(port)]
     env = {**os.environ, "BASCULE_DATA": str(data), **(environ or {})}
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
@@ -180,3 +180,15 @@ def test_conversations_survive_a_restart(tmp_path: Path) -> None:
     with serving(tmp_path, str(QUICKSTART)) as server:
         told = ask(server, "memory_read_thread", {"thread_id": "sums"})
     assert "add 2 and 3" in told
+
+
+@pytest.mark.requirement("F15")
+def test_behind_a_proxy_it_answers_to_the_name_of_its_base_url_and_to_no_other(tmp_path: Path) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with serving(tmp_path, str(QUICKSTART), "--base-url", "https://tools.example.org", port=port):
+        for host, status in (("tools.example.org", 200), (f"localhost:{port}", 200), ("evil.example.org", 421)):
+            answer = httpx.post(f"http://127.0.0.1:{port}/mcp", json=body, headers={**ACCEPT, "host": host})
+            assert answer.status_code == status, host
