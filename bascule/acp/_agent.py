@@ -28,7 +28,7 @@ from bascule.tools import MemoryOption, Tool, check_name, safe_name
 
 __all__ = ["AcpAgent"]
 
-KEPT_RUNS = 256
+KEPT_RUNS = 32
 KEPT_LATE = 1000
 
 
@@ -257,10 +257,11 @@ class AcpAgent:
         return output
 
     def _remember(self, run: AcpRun) -> None:
+        """Keep a run for its answers; of those that are over only the last with decisions, which may be repeated."""
+        over = [known for known in self._runs.values() if known.over]
+        for known in [known for known in over if not known.decisions] + over[:-KEPT_RUNS]:
+            self._runs.pop(known.id, None)
         self._runs[run.id] = run
-        if len(self._runs) > KEPT_RUNS:
-            for identifier in [known.id for known in self._runs.values() if known.over][: KEPT_RUNS // 4]:
-                del self._runs[identifier]
 
     async def generate(
         self,

@@ -9,10 +9,10 @@ HEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class OversizedLine:
-    """A line beyond the limit; what follows it is not affected.
+    """A line beyond the limit, reported as soon as that is known; what follows it is not affected.
 
     Attributes:
-        size: how long it was.
+        size: how long it was by then.
         head: its first bytes, to see what it was about.
     """
 
@@ -21,7 +21,7 @@ class OversizedLine:
 
 
 class LineSplitter:
-    """Collects bytes and gives whole lines; a line beyond ``limit`` is dropped while it arrives and reported.
+    """Collects bytes and gives whole lines; a line beyond ``limit`` is reported and dropped while it arrives.
 
     Args:
         limit: the longest line that is kept, in bytes.
@@ -31,34 +31,38 @@ class LineSplitter:
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
-        self._head = b""
+        self._dropping = False
 
     def feed(self, data: bytes) -> list[bytes | OversizedLine]:
         """Take the next bytes; returns the lines that they complete, without line ends, empty ones left out."""
         *ends, rest = data.split(b"\n")
         lines: list[bytes | OversizedLine] = []
         if ends:
-            if self._size:
-                self._keep(ends[0])
-                lines.append(self._complete())
+            if self._size or self._dropping:
+                lines += self._keep(ends[0])
+                lines += self._complete()
                 del ends[0]
             limit = self._limit
             lines += [line if len(line) <= limit else OversizedLine(len(line), line[:HEAD]) for line in ends if line]
         if rest:
-            self._keep(rest)
+            lines += self._keep(rest)
         return lines
 
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: bytes) -> list[OversizedLine]:
+        if self._dropping:
+            return []
         self._size += len(piece)
+        self._pieces.append(piece)
         if self._size <= self._limit:
-            self._pieces.append(piece)
-        elif not self._head:
-            self._head = b"".join([*self._pieces, piece])[:HEAD]
-            self._pieces.clear()
-
-    def _complete(self) -> bytes | OversizedLine:
-        line: bytes | OversizedLine
-        line = OversizedLine(self._size, self._head) if self._head else b"".join(self._pieces)
+            return []
+        head = b"".join(self._pieces)[:HEAD]
+        found = OversizedLine(self._size, head)
         self._pieces.clear()
-        self._size, self._head = 0, b""
+        self._size, self._dropping = 0, True
+        return [found]
+
+    def _complete(self) -> list[bytes]:
+        line = [] if self._dropping else [b"".join(self._pieces)]
+        self._pieces.clear()
+        self._size, self._dropping = 0, False
         return line

@@ -8,6 +8,7 @@ import logging
 import os
 from collections import deque
 from collections.abc import Callable
+from importlib import metadata
 from typing import cast
 
 import anyio
@@ -15,7 +16,6 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from anyio.lowlevel import current_token
 
-from bascule import __version__
 from bascule.acp._config import AgentConfig
 from bascule.acp._connection import Connection, Params
 from bascule.acp._environment import agent_environment
@@ -49,6 +49,15 @@ LAST_WORDS = 0.15
 KEPT_EARLY = 200
 
 
+def _look_around(folder: str) -> tuple[str, str]:
+    """Return the whole path of a folder, and our own version."""
+    try:
+        version = metadata.version("bascule")
+    except metadata.PackageNotFoundError:
+        version = "0"
+    return os.path.abspath(folder), version  # noqa: PTH100  # links stay as they were given
+
+
 class AgentProcess:
     """One process of an agent.
 
@@ -76,6 +85,7 @@ class AgentProcess:
         self._connection: Connection
         self._tasks: TaskGroup
         self.cwd = ""
+        self._version = ""
         self._loop = current_token()
 
     # --- life ---
@@ -179,7 +189,7 @@ class AgentProcess:
             preset_env=config.preset_env,
             drop=config.drop_env,
         )
-        self.cwd = await to_thread.run_sync(os.path.abspath, config.cwd or ".")
+        self.cwd, self._version = await to_thread.run_sync(_look_around, config.cwd or ".")
         try:
             return await spawn(config.command, cwd=self.cwd, env=environment)
         except OSError as error:
@@ -197,7 +207,7 @@ class AgentProcess:
 
     async def _initialize(self) -> None:
         try:
-            params = initialize_params(fs=self.config.fs, version=__version__)
+            params = initialize_params(fs=self.config.fs, version=self._version)
             self.info = agent_info(await self._request("initialize", params), agent=self.config.name)
         except AcpError as error:
             self.fail(error)
@@ -404,7 +414,7 @@ class AgentProcess:
         for session in about or list(self.sessions.values()):
             if session.turn is not None and session.turn.error is None:
                 session.turn.error = AcpLineTooLong(
-                    f"The agent {self.config.name!r} sent a line of {line.size} bytes; the limit is {limit}. "
+                    f"The agent {self.config.name!r} sent a line of {line.size} bytes or more; the limit is {limit}. "
                     "Raise max_line_bytes to accept it."
                 )
                 turn = session.turn

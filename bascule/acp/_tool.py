@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from bascule.acp._run import AcpOutput
 from bascule.context import CancelToken, RequestContext
 from bascule.errors import ToolError
@@ -11,14 +13,15 @@ from bascule.tools import Answer, MemoryOption, Tool, ToolContext, answer_of, sa
 
 __all__ = ["task_tool"]
 
-_INPUT: JsonObject = {
-    "type": "object",
-    "properties": {
-        "task": {"type": "string", "minLength": 1, "description": "The task, with everything it takes to do it."}
-    },
-    "required": ["task"],
-    "additionalProperties": False,
-}
+
+class TaskInput(BaseModel):
+    """What the tool takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task: str = Field(min_length=1, description="The task, with everything it takes to do it.")
+
+
 _OUTPUT: JsonObject = {
     "type": "object",
     "properties": {
@@ -76,14 +79,14 @@ def task_tool(agent: CodingAgent, *, name: str | None = None, description: str |
     caller; where nobody can be asked, it is declined.
     """
 
-    async def run(arguments: JsonObject, context: ToolContext) -> object:
-        return await _run(agent, str(arguments["task"]), context)
+    async def run(arguments: TaskInput, context: ToolContext) -> object:
+        return await _run(agent, arguments.task, context)
 
     return Tool(
         name or safe_name(agent.id.replace("-", "_")),
         description=description or f"{agent.description} Give it a task in plain words; it answers when it is done.",
         title=agent.name,
-        input_schema=_INPUT,
+        input_schema=TaskInput,
         output=_OUTPUT,
         execute=run,
     )

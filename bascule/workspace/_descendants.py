@@ -72,13 +72,17 @@ def _pids() -> list[int]:
 
 
 def _group_and_state(pid: int) -> tuple[int, bool]:
-    """Return a process's group and whether it runs; one that has ended and waits to be collected does not."""
+    """Return a process's group and whether it runs.
+
+    One that has ended and waits to be collected does not run; one whose first thread alone has ended does.
+    """
     try:
         text = _PROC.joinpath(str(pid), "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0, False
-    state, _, group = text.rpartition(")")[2].split()[:3]
-    return int(group), state not in ("Z", "X")
+    fields = text.rpartition(")")[2].split()
+    state, group, threads = fields[0], fields[2], fields[17]
+    return int(group), state not in ("Z", "X") or int(threads) > 1
 
 
 def _has_mark(pid: int, mark: str) -> bool:

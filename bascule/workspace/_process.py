@@ -120,7 +120,7 @@ class ProcessGroup:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        self.pid = child.pid
+        self.pid: int = child.pid
         self.stderr = stderr
         self._child = child
         self._guard = guard
@@ -134,8 +134,10 @@ class ProcessGroup:
         self._closing = False
         self._closed = anyio.Event()
         self._ended = False
+        self._ending = threading.Lock()
         os.set_blocking(self._stdin.fileno(), False)
         os.set_blocking(self._stdout.fileno(), False)
+        os.set_blocking(self._stderr_pipe.fileno(), False)
         self._wake_read, self._wake_write = os.pipe()
         self._watcher = threading.Thread(target=self._watch, name="bascule-process", daemon=True)
         self._watcher.start()
@@ -253,15 +255,22 @@ class ProcessGroup:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def _end(self, grace: float) -> None:
+        with self._ending:
+            if not self._ended:
+                self._end_once(grace)
+
+    def _end_once(self, grace: float) -> None:
         end_group(self.pid, self._mark, grace=grace, reap=self._child.poll)
-        self._ended = True
-        self._exit_code = self._child.poll()
+        with suppress(subprocess.TimeoutExpired):  # killed, but not gone: nothing more can be done
+            self._child.wait(1.0)
+        self._exit_code = self._child.returncode
         os.write(self._wake_write, b"x")
         self._watcher.join(1.0)
         for pipe in (self._wake_read, self._wake_write):
             os.close(pipe)
         self._stderr_pipe.close()
         self._dismiss_guard()
+        self._ended = True
 
     def _dismiss_guard(self) -> None:
         assert self._guard.stdin is not None
@@ -286,16 +295,27 @@ class ProcessGroup:
                     if descriptor == self._wake_read:
                         return
                     if descriptor == stderr:
-                        data = os.read(stderr, 65536)
-                        self.stderr.write(data)
-                        if not data:
+                        if not self._take_stderr():
                             poll.unregister(stderr)
                     else:
                         poll.unregister(descriptor)
+                        self._take_stderr()  # its last words come before the news of its end
                         self._note_exit()
         finally:
             if exit_watch is not None:
                 os.close(exit_watch)
+
+    def _take_stderr(self) -> bool:
+        """Read what there is, up to a bound; returns whether more may come."""
+        for _ in range(64):
+            try:
+                data = os.read(self._stderr_pipe.fileno(), 65536)
+            except BlockingIOError:
+                return True
+            self.stderr.write(data)
+            if not data:
+                return False
+        return True
 
     def _watch_exit(self, poll: "select.poll") -> int | None:
         if not hasattr(os, "pidfd_open"):
@@ -311,6 +331,7 @@ class ProcessGroup:
 
     def _wait_for_exit(self) -> None:
         self._child.wait()
+        self._take_stderr()
         self._note_exit()
 
     def _note_exit(self) -> None:

@@ -65,9 +65,17 @@ async def test_a_flood_on_stderr_does_not_stop_the_child_and_its_end_is_kept() -
         assert await read_line(process) == "done\n"
         with anyio.fail_after(5):
             await process.wait()
-        await until(lambda: "last words" in process.stderr.text())
+        assert process.stderr.text().endswith("last words")
         assert process.stderr.total > 300000
         assert len(process.stderr.text()) <= 4096
+
+
+async def test_the_last_words_are_there_when_the_exit_is_seen() -> None:
+    for number in range(20):
+        async with await spawn(["sh", "-c", f"echo words {number} >&2; exit 3"]) as process:
+            with anyio.fail_after(5):
+                assert await process.wait() == 3
+            assert process.stderr.text() == f"words {number}"
 
 
 async def test_the_exit_is_seen_while_a_grandchild_holds_the_pipes() -> None:
