@@ -2,16 +2,16 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from weakref import WeakKeyDictionary
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
-from anyio.lowlevel import RunVar
 from pydantic_core import from_json
 
 from bascule.errors import ModelError
 from bascule.models._endpoint import Endpoint
 from bascule.models._http import client_maker
+from bascule.models._per_loop import PerLoop
 from bascule.models._protocol import ModelPart
 from bascule.models._sse import MAX_LINE_BYTES, Json
 
@@ -103,12 +103,11 @@ class Exchange:
         self._endpoint = endpoint
         self._url = url
         self._timeout = timeout
+        self._clients = PerLoop(partial(_new_client, url))
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; a later request opens new ones."""
-        opened = _open_clients().pop(self, None)
-        if opened is not None:
-            await opened.holder.aclose()
+        await self._clients.aclose()
 
     async def answer(
         self, body: str, headers: Mapping[str, str], stream: AnswerStream
@@ -178,7 +177,7 @@ class Exchange:
                     pass
 
     async def _send(self, body: str, headers: Mapping[str, str]) -> "httpx.Response":
-        client = await self._client()
+        client = await self._clients.get()
         import httpx  # heavy; loaded by the first call
 
         request = client.build_request("POST", self._url, content=body, headers=headers, timeout=self._limits())
@@ -198,40 +197,9 @@ class Exchange:
 
         return httpx.Timeout(self._timeout, connect=min(_CONNECT_SECONDS, self._timeout))
 
-    async def _client(self) -> "httpx.AsyncClient":
-        clients = _open_clients()
-        if self not in clients:
-            make = await client_maker()
-            if self not in clients:  # another call may have been faster
-                holder = _hold(make(self._url))
-                clients[self] = _Opened(await anext(holder), holder)
-        return clients[self].client
 
-
-class _Opened(NamedTuple):
-    client: "httpx.AsyncClient"
-    holder: AsyncGenerator["httpx.AsyncClient", None]
-
-
-async def _hold(client: "httpx.AsyncClient") -> AsyncGenerator["httpx.AsyncClient", None]:
-    """Keep a client until ``aclose``; an event loop closes the async generators that are left when it ends."""
-    try:
-        yield client
-    finally:
-        await client.aclose()
-
-
-_clients: RunVar["WeakKeyDictionary[Exchange, _Opened]"] = RunVar("bascule_model_clients")
-
-
-def _open_clients() -> "WeakKeyDictionary[Exchange, _Opened]":
-    """Return the clients of the running event loop."""
-    try:
-        return _clients.get()
-    except LookupError:
-        opened: WeakKeyDictionary[Exchange, _Opened] = WeakKeyDictionary()
-        _clients.set(opened)
-        return opened
+async def _new_client(url: str) -> "httpx.AsyncClient":
+    return (await client_maker())(url)
 
 
 async def _body(response: "httpx.Response", limit: int = _ERROR_BYTES) -> bytes:
