@@ -1,6 +1,6 @@
 """From what a model server says went wrong to a ``ModelError`` that says what to do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,11 +20,18 @@ _TYPES: Mapping[str, ErrorKind] = {
     "rate_limit_exceeded": "rate_limit",
     "rate_limit_error": "rate_limit",
     "authentication_error": "auth",
+    "permission_error": "auth",
     "invalid_api_key": "auth",
     "invalid_request_error": "bad_request",
     "context_length_exceeded": "bad_request",
+    "invalid_prompt": "bad_request",
+    "request_too_large": "bad_request",
     "model_not_found": "not_found",
+    "not_found_error": "not_found",
+    "previous_response_not_found": "bad_request",
     "timeout": "timeout",
+    "timeout_error": "timeout",
+    "billing_error": "other",
 }
 
 
@@ -61,6 +68,7 @@ class Endpoint:
         url: the address, as it may be shown.
         key_env: environment variable of the key, ``None`` when the key comes from the caller.
         hint: what to do when the server cannot be reached.
+        url_form: what base URLs look like, as the end of a sentence.
         secrets: texts that are removed from everything the server says.
     """
 
@@ -69,11 +77,12 @@ class Endpoint:
     url: str
     key_env: str | None = None
     hint: str = ""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    url_form: str = ", which mostly ends in /v1"
+    secrets: Sequence[str] = field(default=(), repr=False)
 
     def redact(self, text: str) -> str:
         """Return a text without secrets."""
-        for secret in self.secrets:
+        for secret in filter(None, self.secrets):
             text = text.replace(secret, "***")
         return text
 
@@ -153,10 +162,12 @@ class Endpoint:
         if kind == "auth":
             return self.key_advice
         if kind == "not_found":
-            return "Check the model's name and the base URL, which mostly ends in /v1."
+            return f"Check the model's name and the base URL{self.url_form}."
         if kind == "rate_limit":
             wait = retry_after_seconds(headers)
             return f"Try again in {wait:g} s." if wait else "Try again later."
+        if status in (503, 529):
+            return "It is overloaded; try again later."
         if 300 <= status < 400:
             return f"Use {bare_url(headers.get('location', ''))!r} as the base URL."
         return ""

@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from urllib.parse import urlsplit
 
 from bascule.errors import ModelError
-from bascule.models._endpoint import Endpoint, bare_url
 from bascule.models._exchange import Exchange, with_retries
-from bascule.models._http import api_url, header_value, retry_delay, secrets_of
+from bascule.models._http import retry_delay
 from bascule.models._openai_chat_request import chat_body
 from bascule.models._openai_chat_stream import ChatStream
+from bascule.models._openai_server import OpenAIServer, find_server
 from bascule.models._prompt import json_text
 from bascule.models._protocol import ModelCall, ModelCapabilities, ModelPart
-from bascule.models._providers import PROVIDERS
 
-__all__ = ["OpenAIChat"]
+__all__ = ["ChatWire", "OpenAIChat"]
 
 
 class OpenAIChat:
@@ -56,29 +56,14 @@ class OpenAIChat:
         Raises:
             ConfigurationError: the base URL, the key or a header cannot be used.
         """
-        known = PROVIDERS.get(provider)
-        redirected = base_url or environ.get(f"{provider.upper()}_BASE_URL", "").strip()
-        address = redirected or (known.base_url if known is not None else "")
-        key_env = known.key_env if known is not None and base_url is None else None
-        self._url = api_url(address, "/chat/completions")
-        self._official = urlsplit(self._url).hostname == "api.openai.com"
-        self._key = header_value("api_key", api_key or (environ.get(key_env, "") if key_env else ""))
-        self._key_missing = bool(key_env) and not redirected and not self._key
-        self._headers = {name.lower(): header_value(name, value) for name, value in (headers or {}).items()}
-        self._model_id = model_id
-        self._max_retries = max_retries
-        self._backoff = retry_backoff
-        self._capabilities = capabilities or ModelCapabilities(native_json=True, images=True)
-        self._include_usage = True
-        self._endpoint = Endpoint(
-            provider=provider,
-            model_id=model_id,
-            url=bare_url(address),
-            key_env=key_env if api_key is None else None,
-            hint=known.hint if known is not None and base_url is None else "",
-            secrets=secrets_of(self._key, self._headers, address),
+        server = find_server(
+            model_id, provider=provider, base_url=base_url, api_key=api_key, headers=headers, environ=environ
         )
-        self._exchange = Exchange(self._endpoint, self._url, timeout=timeout)
+        self._model_id = model_id
+        self._endpoint = server.endpoint
+        self._max_retries = max_retries
+        self._capabilities = capabilities or ModelCapabilities(native_json=True, images=True)
+        self._wire = ChatWire(server, model_id, timeout=timeout, max_retries=max_retries, retry_backoff=retry_backoff)
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self._model_id!r}, provider={self.provider!r}, base_url={self._endpoint.url!r})"
@@ -105,7 +90,7 @@ class OpenAIChat:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""
-        await self._exchange.aclose()
+        await self._wire.aclose()
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Answer a call, part by part.
@@ -113,6 +98,44 @@ class OpenAIChat:
         Raises:
             ModelError: the server failed, refused the call, or cut the answer.
         """
+        return self._wire.stream(call)
+
+
+class ChatWire:
+    """Makes the calls of one model over Chat Completions."""
+
+    def __init__(
+        self,
+        server: OpenAIServer,
+        model_id: str,
+        *,
+        path: str = "/chat/completions",
+        timeout: float,
+        max_retries: int,
+        retry_backoff: float,
+    ) -> None:
+        """Describe the calls; nothing is opened.
+
+        Raises:
+            ConfigurationError: the server has no usable address.
+        """
+        url = server.url(path)
+        self._server = server
+        self._model_id = model_id
+        self._max_retries = max_retries
+        self._backoff = retry_backoff
+        # Only OpenAI's own servers know the new name; every other one knows the old one.
+        current = server.endpoint.provider == "azure" or urlsplit(url).hostname == "api.openai.com"
+        self._max_tokens_key = "max_completion_tokens" if current else "max_tokens"
+        self._include_usage = True
+        self._exchange = Exchange(server.endpoint, url, timeout=timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._exchange.aclose()
+
+    def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
+        """Answer a call, part by part."""
         return with_retries(lambda: self._attempt(call), self._wait_before)
 
     def _wait_before(self, attempt: int, error: ModelError) -> float | None:
@@ -122,23 +145,17 @@ class OpenAIChat:
             return 0.0
         return retry_delay(attempt, error, max_retries=self._max_retries, backoff=self._backoff)
 
-    def _attempt(self, call: ModelCall) -> AsyncGenerator[Sequence[ModelPart], None]:
-        if self._key_missing:
-            raise ModelError(f"There is no API key for {self.provider}. {self._endpoint.key_advice}", kind="auth")
+    async def _attempt(self, call: ModelCall) -> AsyncGenerator[Sequence[ModelPart], None]:
+        endpoint = self._server.endpoint
+        headers = await self._server.request_headers(call.settings.headers)
         body = chat_body(
             call,
             self._model_id,
-            provider=self.provider,
-            max_tokens_key="max_completion_tokens" if self._official else "max_tokens",
+            provider=endpoint.provider,
+            max_tokens_key=self._max_tokens_key,
             include_usage=self._include_usage,
         )
-        stream = ChatStream(self._endpoint, include_raw=call.include_raw)
-        return self._exchange.answer(json_text(body), self._request_headers(call), stream)
-
-    def _request_headers(self, call: ModelCall) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "text/event-stream", **self._headers}
-        if self._key:
-            headers.setdefault("authorization", f"Bearer {self._key}")
-        for name, value in (call.settings.headers or {}).items():
-            headers[name.lower()] = header_value(name, str(value))
-        return headers
+        stream = ChatStream(endpoint, include_raw=call.include_raw)
+        async with aclosing(self._exchange.answer(json_text(body), headers, stream)) as batches:
+            async for batch in batches:
+                yield batch
