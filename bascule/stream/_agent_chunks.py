@@ -1,31 +1,22 @@
-"""The events of an agent's run."""
+"""The events that frame an agent's run: it starts, steps, fails, stops, ends."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from bascule.messages import JsonObject, JsonValue
-from bascule.stream._chunk import Chunk, Sender, Wire, present
+from bascule.messages import JsonObject, Message, Part, ToolCallPart
+from bascule.stream._chunk import Chunk, Wire, present
 from bascule.stream._usage import NO_USAGE, Usage
 
 __all__ = [
     "AbortChunk",
-    "DataChunk",
     "ErrorChunk",
-    "FileChunk",
     "FinishChunk",
-    "RawChunk",
-    "ReasoningDeltaChunk",
-    "ReasoningEndChunk",
-    "ReasoningStartChunk",
     "RunFinishReason",
-    "SourceChunk",
     "StartChunk",
     "StepFinishChunk",
     "StepStartChunk",
     "StoppedBy",
-    "TextDeltaChunk",
-    "TextEndChunk",
-    "TextStartChunk",
 ]
 
 RunFinishReason = Literal[
@@ -51,6 +42,7 @@ class StartChunk(Chunk):
     agent_id: str
     message_id: str
     type: ClassVar[Literal["start"]] = "start"
+    wire_keys: ClassVar[Mapping[str, str]] = {"agent_id": "id"}
 
     def _payload(self) -> Wire:
         return {"id": self.agent_id, "messageId": self.message_id}
@@ -68,123 +60,6 @@ class StepStartChunk(Chunk):
         return {"messageId": self.message_id, "startedAt": self.started_at, "request": {}, "warnings": []}
 
 
-@dataclass(frozen=True, slots=True)
-class TextStartChunk(Chunk):
-    """A block of text begins."""
-
-    id: str
-    type: ClassVar[Literal["text-start"]] = "text-start"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id}
-
-
-@dataclass(frozen=True, slots=True)
-class TextDeltaChunk(Chunk):
-    """A piece of text."""
-
-    id: str
-    text: str
-    type: ClassVar[Literal["text-delta"]] = "text-delta"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class TextEndChunk(Chunk):
-    """A block of text is complete."""
-
-    id: str
-    type: ClassVar[Literal["text-end"]] = "text-end"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id, "type": "text-end"}
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningStartChunk(Chunk):
-    """A block of reasoning begins."""
-
-    id: str
-    type: ClassVar[Literal["reasoning-start"]] = "reasoning-start"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id}
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningDeltaChunk(Chunk):
-    """A piece of reasoning."""
-
-    id: str
-    text: str
-    type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class ReasoningEndChunk(Chunk):
-    """A block of reasoning is complete."""
-
-    id: str
-    type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
-
-    def _payload(self) -> Wire:
-        return {"id": self.id}
-
-
-@dataclass(frozen=True, slots=True)
-class SourceChunk(Chunk):
-    """Something the answer rests on."""
-
-    id: str
-    url: str
-    title: str | None = None
-    type: ClassVar[Literal["source"]] = "source"
-
-    def _payload(self) -> Wire:
-        return present({"id": self.id, "sourceType": "url", "url": self.url, "title": self.title})
-
-
-@dataclass(frozen=True, slots=True)
-class FileChunk(Chunk):
-    """A file that the model made; ``data`` is base64 text."""
-
-    media_type: str
-    data: str
-    type: ClassVar[Literal["file"]] = "file"
-
-    def _payload(self) -> Wire:
-        return {"data": self.data, "base64": self.data, "mimeType": self.media_type}
-
-
-@dataclass(frozen=True, slots=True)
-class RawChunk(Chunk):
-    """A provider's event, untouched."""
-
-    value: JsonValue
-    type: ClassVar[Literal["raw"]] = "raw"
-
-    def _payload(self) -> Wire:
-        return {"rawValue": self.value}
-
-
-@dataclass(frozen=True, slots=True)
-class DataChunk(Chunk):
-    """An app's own data; on the wire its type is ``data-<name>`` and it carries ``data`` at the top."""
-
-    name: str
-    data: JsonValue
-    type: ClassVar[str] = "data"
-    sender: ClassVar[Sender] = "USER"
-
-    def to_wire(self) -> Wire:
-        return {"type": f"data-{self.name}", "runId": self.run_id, "from": self.sender, "data": self.data}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinishChunk(Chunk):
     """A model call and the tools it asked for are done.
@@ -194,7 +69,9 @@ class StepFinishChunk(Chunk):
         is_continued: whether another model call follows.
         usage: tokens of this step.
         text: the step's text.
+        timestamp: when the step ended, in ISO form.
         provider_metadata: the provider's own entries.
+        parts: what the step added to the turn; on the wire as tool calls only.
     """
 
     message_id: str
@@ -207,22 +84,30 @@ class StepFinishChunk(Chunk):
     response_id: str | None = None
     timestamp: str = ""
     provider_metadata: JsonObject | None = None
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
     type: ClassVar[Literal["step-finish"]] = "step-finish"
+
+    @property
+    def metadata(self) -> Wire:
+        """Where the answer came from, in wire spelling."""
+        if not self.model_id:
+            return present({"id": self.response_id, "providerMetadata": self.provider_metadata})
+        return present(
+            {
+                "id": self.response_id,
+                "timestamp": self.timestamp,
+                "modelId": self.model_id,
+                "modelMetadata": {"modelId": self.model_id, "modelProvider": self.provider},
+                "providerMetadata": self.provider_metadata,
+            }
+        )
 
     def _payload(self) -> Wire:
         return {
             "messageId": self.message_id,
             "stepResult": {"reason": self.reason, "isContinued": self.is_continued, "warnings": []},
-            "metadata": present(
-                {
-                    "id": self.response_id,
-                    "timestamp": self.timestamp,
-                    "modelId": self.model_id,
-                    "modelMetadata": {"modelId": self.model_id, "modelProvider": self.provider},
-                    "providerMetadata": self.provider_metadata,
-                }
-            ),
-            "output": {"text": self.text, "toolCalls": [], "usage": self.usage.to_wire()},
+            "metadata": self.metadata,
+            "output": {"text": self.text, "toolCalls": _tool_calls(self.parts), "usage": self.usage.to_wire()},
             "processorRetryCount": 0,
         }
 
@@ -237,6 +122,9 @@ class FinishChunk(Chunk):
         text: the text of the last step.
         stopped_by: what ended the loop before the model did.
         warnings: what the developer should know.
+        steps: the steps of the run; not in our own wire form.
+        remembered: the messages that memory contributed to the prompt; likewise.
+        given: the caller's messages; likewise.
     """
 
     message_id: str
@@ -245,17 +133,35 @@ class FinishChunk(Chunk):
     text: str = ""
     stopped_by: StoppedBy | None = None
     warnings: tuple[str, ...] = ()
+    steps: tuple[StepFinishChunk, ...] = field(default=(), repr=False, compare=False)
+    remembered: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    given: tuple[Message, ...] = field(default=(), repr=False, compare=False)
     type: ClassVar[Literal["finish"]] = "finish"
 
     def _payload(self) -> Wire:
+        last = self.steps[-1] if self.steps else None
         return present(
             {
                 "messageId": self.message_id,
                 "stepResult": {"reason": self.reason, "isContinued": False, "warnings": self.warnings},
-                "output": {"text": self.text, "usage": self.usage.to_wire()},
+                "metadata": last.metadata if last is not None else {},
+                "output": {
+                    "text": self.text,
+                    "toolCalls": _tool_calls(last.parts) if last is not None else [],
+                    "usage": self.usage.to_wire(),
+                },
                 "stoppedBy": self.stopped_by,
+                "processorRetryCount": 0,
             }
         )
+
+
+def _tool_calls(parts: tuple[Part, ...]) -> list[Wire]:
+    return [
+        {"toolCallId": part.tool_call_id, "toolName": part.tool_name, "args": part.args}
+        for part in parts
+        if isinstance(part, ToolCallPart)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,15 @@ from bascule.stream._acp_chunks import AcpNoticeChunk
 from bascule.stream._agent_chunks import (
     AbortChunk,
     ErrorChunk,
-    FileChunk,
     FinishChunk,
-    ReasoningDeltaChunk,
     RunFinishReason,
-    SourceChunk,
     StartChunk,
     StepFinishChunk,
     StepStartChunk,
     StoppedBy,
-    TextDeltaChunk,
 )
 from bascule.stream._chunk import Chunk
+from bascule.stream._content_chunks import FileChunk, ReasoningDeltaChunk, SourceChunk, TextDeltaChunk
 from bascule.stream._tool_chunks import (
     PendingCall,
     SuspendedChunk,

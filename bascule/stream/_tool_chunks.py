@@ -1,5 +1,6 @@
 """The events of tool calls."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -15,6 +16,7 @@ __all__ = [
     "ToolCallDeltaChunk",
     "ToolCallInputEndChunk",
     "ToolCallInputStartChunk",
+    "ToolCallSuspendedChunk",
     "ToolErrorChunk",
     "ToolErrorKind",
     "ToolOutputChunk",
@@ -27,14 +29,12 @@ ToolErrorKind = Literal["invalid_input", "invalid_json", "not_found", "raised", 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallInputStartChunk(Chunk):
-    """The model begins to write a call's arguments."""
+    """The model begins to write a call's arguments; ``observability`` ties a client's tool to the trace."""
 
     tool_call_id: str
     tool_name: str
+    observability: JsonObject | None = None
     type: ClassVar[Literal["tool-call-input-streaming-start"]] = "tool-call-input-streaming-start"
-
-    def _payload(self) -> Wire:
-        return {"toolCallId": self.tool_call_id, "toolName": self.tool_name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class ToolCallDeltaChunk(Chunk):
     tool_name: str
     args_text: str
     type: ClassVar[Literal["tool-call-delta"]] = "tool-call-delta"
+    wire_keys: ClassVar[Mapping[str, str]] = {"args_text": "argsTextDelta"}
 
     def _payload(self) -> Wire:
         return {"argsTextDelta": self.args_text, "toolCallId": self.tool_call_id, "toolName": self.tool_name}
@@ -63,15 +64,18 @@ class ToolCallInputEndChunk(Chunk):
 
 @dataclass(frozen=True, slots=True)
 class ToolCallChunk(Chunk):
-    """The model calls a tool; ``args`` is the raw text when it was not JSON."""
+    """The model calls a tool.
+
+    Attributes:
+        args: the arguments; the raw text when it was not JSON.
+        observability: ties a client's tool to the trace.
+    """
 
     tool_call_id: str
     tool_name: str
     args: JsonValue
+    observability: JsonObject | None = None
     type: ClassVar[Literal["tool-call"]] = "tool-call"
-
-    def _payload(self) -> Wire:
-        return {"toolCallId": self.tool_call_id, "toolName": self.tool_name, "args": self.args}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class ToolResultChunk(Chunk):
     Attributes:
         result: what it returned, as JSON values.
         value: the returned object itself; never on the wire.
+        model_output: what the model is shown instead, when the tool says so.
     """
 
     tool_call_id: str
@@ -88,15 +93,8 @@ class ToolResultChunk(Chunk):
     args: JsonValue
     result: JsonValue
     value: object = field(default=None, repr=False, compare=False)
+    model_output: JsonValue = None
     type: ClassVar[Literal["tool-result"]] = "tool-result"
-
-    def _payload(self) -> Wire:
-        return {
-            "args": self.args,
-            "toolCallId": self.tool_call_id,
-            "toolName": self.tool_name,
-            "result": self.result,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +163,22 @@ class ToolCallApprovalChunk(Chunk):
     options: tuple[JsonObject, ...] | None = None
     type: ClassVar[Literal["tool-call-approval"]] = "tool-call-approval"
 
-    def _payload(self) -> Wire:
-        return present(
-            {
-                "toolCallId": self.tool_call_id,
-                "toolName": self.tool_name,
-                "args": self.args,
-                "resumeSchema": self.resume_schema,
-                "options": self.options,
-            }
-        )
+
+@dataclass(frozen=True, slots=True)
+class ToolCallSuspendedChunk(Chunk):
+    """A tool waits for something from outside; ``suspended`` follows when nothing else can go on.
+
+    Attributes:
+        suspend_payload: what the tool says of what it waits for.
+        resume_schema: JSON schema of the answer.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    args: JsonValue
+    suspend_payload: JsonValue = None
+    resume_schema: JsonObject | None = None
+    type: ClassVar[Literal["tool-call-suspended"]] = "tool-call-suspended"
 
 
 @dataclass(frozen=True, slots=True)
