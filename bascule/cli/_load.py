@@ -5,18 +5,22 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bascule.agents import Agent
+from typing_extensions import TypeIs
+
 from bascule.app import Bascule
 from bascule.errors import AmbiguousApp, AppImportFailed, AppNotFound
 from bascule.settings import Settings
 from bascule.tools import Tool
-from bascule.workflows import Workflow
+
+if TYPE_CHECKING:
+    from bascule.agents import Agent
+    from bascule.workflows import Workflow
 
 __all__ = ["load_app", "target_of"]
 
-Part: TypeAlias = Agent | Tool[..., Any] | Workflow
+Part: TypeAlias = "Agent | Tool[..., Any] | Workflow"
 
 _NAMES = ("app", "server", "mcp")
 
@@ -99,7 +103,7 @@ def _named(module: ModuleType, name: str, path: Path) -> Bascule:
     value = getattr(module, name, None)
     if isinstance(value, Bascule):
         return value
-    if isinstance(value, Agent | Tool | Workflow):
+    if _is_part(value):
         return _app_of([value])
     if value is None:
         raise AppNotFound(f"{path} has no variable {name!r}. It has {_offered(module)}.")
@@ -120,7 +124,7 @@ def _found(module: ModuleType, path: Path) -> Bascule:
         )
     if apps:
         return next(iter(apps.values()))
-    parts: list[Part] = [value for value in public.values() if isinstance(value, Agent | Tool | Workflow)]
+    parts = [value for value in public.values() if _is_part(value)]
     if not parts:
         raise AppNotFound(
             f"{path} has nothing to serve: no Bascule, and no public agent, tool or workflow. "
@@ -130,15 +134,33 @@ def _found(module: ModuleType, path: Path) -> Bascule:
 
 
 def _offered(module: ModuleType) -> str:
-    kinds = Bascule | Agent | Tool | Workflow
-    names = [name for name, value in vars(module).items() if isinstance(value, kinds) and not name.startswith("_")]
+    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    names = [name for name, value in public.items() if isinstance(value, Bascule) or _is_part(value)]
     return ", ".join(names) or "no app, agent, tool or workflow"
 
 
 def _app_of(parts: list[Part]) -> Bascule:
     unique = list({id(part): part for part in parts}.values())
     return Bascule(
-        agents=[part for part in unique if isinstance(part, Agent)],
+        agents=[part for part in unique if _is_agent(part)],
         tools=[part for part in unique if isinstance(part, Tool)],
-        workflows=[part for part in unique if isinstance(part, Workflow)],
+        workflows=[part for part in unique if _is_workflow(part)],
     )
+
+
+def _is_part(value: object) -> "TypeIs[Part]":
+    return isinstance(value, Tool) or _is_agent(value) or _is_workflow(value)
+
+
+def _is_agent(value: object) -> "TypeIs[Agent]":
+    return _is_instance(value, "bascule.agents", "Agent")
+
+
+def _is_workflow(value: object) -> "TypeIs[Workflow]":
+    return _is_instance(value, "bascule.workflows", "Workflow")
+
+
+def _is_instance(value: object, home: str, name: str) -> bool:
+    """Compare with a class that the file may not have imported, and that then has no instance."""
+    module = sys.modules.get(home)
+    return module is not None and isinstance(value, getattr(module, name))
