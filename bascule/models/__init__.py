@@ -1,5 +1,6 @@
 """Language models: the protocol, the models that need no key, and adapters over HTTP."""
 
+from bascule.models._anthropic import AnthropicMessages
 from bascule.models._echo import EchoModel
 from bascule.models._openai_chat import OpenAIChat
 from bascule.models._protocol import (
@@ -26,6 +27,7 @@ from bascule.models._rules import RulesModel
 from bascule.models._scripted import ScriptedModel
 
 __all__ = [
+    "AnthropicMessages",
     "EchoModel",
     "File",
     "Finish",

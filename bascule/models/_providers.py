@@ -1,4 +1,4 @@
-"""What is known of the providers that speak OpenAI's Chat Completions, and of those that cannot be reached yet."""
+"""What is known of the providers, and of those that cannot be reached yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +25,9 @@ class Provider:
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(base_url="https://api.openai.com/v1", key_env="OPENAI_API_KEY", default_model="gpt-4o-mini"),
+    "anthropic": Provider(
+        base_url="https://api.anthropic.com", key_env="ANTHROPIC_API_KEY", default_model="claude-haiku-4-5"
+    ),
     "openrouter": Provider(
         base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY", default_model="openrouter/auto"
     ),
@@ -48,7 +51,6 @@ PROVIDERS: Mapping[str, Provider] = {
 """Prefix to provider, in the order in which keys are looked for."""
 
 NOT_BUILT: Mapping[str, str] = {
-    "anthropic": "https://api.anthropic.com/v1",
     "google": "https://generativelanguage.googleapis.com/v1beta/openai",
     "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
     "azure": "https://RESOURCE.openai.azure.com/openai/v1",

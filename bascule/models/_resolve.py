@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeGuard, cast
 
 from bascule.errors import ConfigurationError, NameTaken
+from bascule.models._anthropic import AnthropicMessages
 from bascule.models._echo import EchoModel
 from bascule.models._openai_chat import OpenAIChat
 from bascule.models._protocol import LanguageModel
@@ -105,6 +106,8 @@ def _from_text(spec: str, environ: Mapping[str, str]) -> LanguageModel:
         return factory(name)
     if prefix == "scripted":
         return _scripted(name)
+    if prefix == "anthropic":
+        return AnthropicMessages(name, environ=environ)
     if prefix in PROVIDERS:
         return OpenAIChat(name, provider=prefix, environ=environ)
     raise _unknown(prefix, spec)
