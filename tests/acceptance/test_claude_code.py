@@ -35,15 +35,18 @@ class ClaudeCode:
         return done
 
     def _environment(self, model_url: str) -> Mapping[str, str]:
+        # A key without the address of a model sends the program out to look for one, and it waits for an answer.
+        model = {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": model_url} if model_url else {}
         return self._surroundings.environment(
-            ANTHROPIC_API_KEY="none",
-            ANTHROPIC_BASE_URL=model_url,
+            **model,
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
             CLAUDE_CONFIG_DIR=str(self._surroundings.home / ".claude"),
             DISABLE_AUTOUPDATER="1",
             DISABLE_TELEMETRY="1",
             ENABLE_TOOL_SEARCH="false",  # offer the tools of the servers at once, not behind a search
             MCP_CONNECTION_NONBLOCKING="false",  # connect before the first turn, however slow the machine is
+            MCP_CONNECT_TIMEOUT_MS="60000",
+            MCP_TIMEOUT="60000",
         )
 
 
@@ -80,7 +83,9 @@ def test_claude_code_lists_the_server_as_connected_over_both_transports(
 
 @pytest.mark.requirement("F44")
 def test_claude_code_calls_a_tool_and_asks_the_agent_over_stdio(claude: ClaudeCode) -> None:
-    claude("mcp", "add", "bascule", "--", *stdio_command(QUICKSTART))
+    # A server over stdio inherits Claude Code's own key, which would make its agent a client of the scripted model too.
+    own_model = ["--env", "BASCULE_MODEL=scripted/rules"]
+    claude("mcp", "add", "bascule", *own_model, "--", *stdio_command(QUICKSTART))
     ask_for_both_tools(claude)
 
 
