@@ -75,7 +75,7 @@ def test_a_value_gets_the_type_that_its_parameter_has(word: str, value: object) 
         (["items=1,2"], ["[integer]", "items='[1, 2]'"]),
         (["order=x"], ["object", "order='{\"a\": 1}'"]),
         (["limit=x"], ["integer|null"]),
-        (["nam=x"], ["'nam'", "Did you mean 'name'?", "count"]),
+        (["pricey=x"], ["'pricey'", "Did you mean 'price'?", "count"]),
         (["name"], ["key=value", "It takes count"]),
         (["=x"], ["key=value"]),
         (["count=1", "count=2"], ["twice"]),
