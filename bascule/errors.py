@@ -11,7 +11,8 @@ Three levels: family, cause, detail. The family says who has to act.
     │   ├── NameInvalid               a name that clients refuse
     │   ├── NameTaken                 two things registered under one name
     │   ├── SchemaMissing             a parameter that cannot be described to a model
-    │   └── PortInUse                 another process listens there
+    │   ├── PortInUse                 another process listens there
+    │   └── EventLoopUnsupported      this part runs on asyncio only
     ├── InputError                    the caller sent something wrong: the caller acts
     │   ├── ToolInputInvalid
     │   ├── WorkflowInputError
@@ -63,6 +64,7 @@ __all__ = [
     "AuthUnavailable",
     "BasculeError",
     "ConfigurationError",
+    "EventLoopUnsupported",
     "InputError",
     "ModelError",
     "NameInvalid",
@@ -123,6 +125,10 @@ class SchemaMissing(ConfigurationError):
 
 class PortInUse(ConfigurationError):
     """Another process listens on the address."""
+
+
+class EventLoopUnsupported(ConfigurationError):
+    """A part that stands on an asyncio-only library is used in another event loop."""
 
 
 class InputError(BasculeError):

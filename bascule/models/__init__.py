@@ -1,8 +1,12 @@
 """Language models: the protocol, the models that need no key, and adapters over HTTP."""
 
 from bascule.models._anthropic import AnthropicMessages
+from bascule.models._azure import AzureOpenAI
 from bascule.models._echo import EchoModel
+from bascule.models._embeddings import EmbeddingModel, HashEmbedder
 from bascule.models._openai_chat import OpenAIChat
+from bascule.models._openai_embeddings import OpenAIEmbeddings
+from bascule.models._openai_responses import OpenAIResponses
 from bascule.models._protocol import (
     File,
     Finish,
@@ -28,10 +32,13 @@ from bascule.models._scripted import ScriptedModel
 
 __all__ = [
     "AnthropicMessages",
+    "AzureOpenAI",
     "EchoModel",
+    "EmbeddingModel",
     "File",
     "Finish",
     "FinishReason",
+    "HashEmbedder",
     "LanguageModel",
     "ModelCall",
     "ModelCapabilities",
@@ -40,6 +47,8 @@ __all__ = [
     "ModelSpec",
     "ModelTool",
     "OpenAIChat",
+    "OpenAIEmbeddings",
+    "OpenAIResponses",
     "ProviderFactory",
     "Raw",
     "ReasoningDelta",

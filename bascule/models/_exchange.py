@@ -136,16 +136,38 @@ class Exchange:
         finally:
             await response.aclose()
 
+    async def fetch_json(self, body: str, headers: Mapping[str, str]) -> Json:
+        """Send one request and return its answer, which comes in one piece.
+
+        Raises:
+            ModelError: the server failed, refused the request, or its answer is no JSON.
+        """
+        response = await self._send(body, headers)
+        import httpx  # heavy; loaded by the first call
+
+        try:
+            if response.status_code != 200:
+                raise self._endpoint.of_response(response.status_code, response.headers, await _body(response))
+            return self._parsed(await response.aread())
+        except httpx.TimeoutException as error:
+            raise self._endpoint.timed_out(f"sent nothing for {self._timeout:g} s") from error
+        except httpx.HTTPError as error:
+            raise self._endpoint.cut(_reason(error)) from error
+        finally:
+            await response.aclose()
+
+    def _parsed(self, body: bytes) -> Json:
+        try:
+            value: Json = from_json(body)
+        except ValueError as error:
+            raise self._endpoint.malformed("an answer that is not valid JSON") from error
+        return value
+
     async def _whole(
         self, response: "httpx.Response", stream: AnswerStream
     ) -> AsyncGenerator[Sequence[ModelPart], None]:
         """Read the answer of a server that does not stream."""
-        body = await _body(response, limit=MAX_LINE_BYTES)
-        try:
-            event: Json = from_json(body)
-        except ValueError as error:
-            raise self._endpoint.malformed("an answer that is not valid JSON") from error
-        yield stream.feed_event(event)
+        yield stream.feed_event(self._parsed(await _body(response, limit=MAX_LINE_BYTES)))
         yield stream.end()
 
     async def _events(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # for the checkers only: both are heavy and loaded by the fir
 
     import httpx
 
-__all__ = ["api_url", "client_maker", "header_value", "retry_delay", "secrets_of"]
+__all__ = ["api_url", "client_maker", "header_value", "is_local", "retry_delay", "secrets_of", "tls_context"]
 
 _LONGEST_BACKOFF = 8.0
 _LONGEST_WAIT = 60.0
@@ -95,6 +95,18 @@ def retry_delay(
     return min(_LONGEST_BACKOFF, backoff * 2.0 ** min(attempt, _DOUBLINGS)) * (0.5 + chance() / 2)
 
 
+def is_local(url: str) -> bool:
+    """Whether an address is this machine's own, which no proxy can reach."""
+    return urlsplit(url).hostname in _LOCAL
+
+
+async def tls_context() -> "ssl.SSLContext":
+    """Return the TLS settings of all connections; reads the certificates in a thread the first time."""
+    if not _tls:
+        await anyio.to_thread.run_sync(_load)
+    return _tls[0]
+
+
 async def client_maker() -> "Callable[[str], httpx.AsyncClient]":
     """Return the function that makes an HTTP client for an address; loads httpx in a thread the first time."""
     if not _tls or "httpx" not in sys.modules:
@@ -115,5 +127,5 @@ def _make_client(url: str) -> "httpx.AsyncClient":
     return httpx.AsyncClient(
         verify=_tls[0],
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-        trust_env=urlsplit(url).hostname not in _LOCAL,  # a proxy cannot reach this machine's own servers
+        trust_env=not is_local(url),
     )

@@ -1,5 +1,6 @@
 """OpenAI's Chat Completions, and every server that speaks it, over httpx."""
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -13,8 +14,11 @@ from bascule.models._openai_chat_stream import ChatStream
 from bascule.models._openai_server import OpenAIServer, find_server
 from bascule.models._prompt import json_text
 from bascule.models._protocol import ModelCall, ModelCapabilities, ModelPart
+from bascule.models._request import options_of
 
 __all__ = ["ChatWire", "OpenAIChat"]
+
+logger = logging.getLogger("bascule.models")
 
 
 class OpenAIChat:
@@ -136,7 +140,13 @@ class ChatWire:
 
     def stream(self, call: ModelCall) -> AsyncGenerator[ModelPart, None]:
         """Answer a call, part by part."""
+        self._warn_of_sockets(call)
         return with_retries(lambda: self._attempt(call), self._wait_before)
+
+    def _warn_of_sockets(self, call: ModelCall) -> None:
+        given = (options_of(call.provider_options, name) for name in ("openai", self._server.endpoint.provider))
+        if call.provider_options and any(options.get("transport") == "websocket" for options in given):
+            logger.warning("Chat Completions has no WebSocket transport, so the call travels over HTTP; use Responses.")
 
     def _wait_before(self, attempt: int, error: ModelError) -> float | None:
         """Return the seconds before another attempt, ``None`` for none."""

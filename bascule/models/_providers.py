@@ -53,7 +53,6 @@ PROVIDERS: Mapping[str, Provider] = {
 NOT_BUILT: Mapping[str, str] = {
     "google": "https://generativelanguage.googleapis.com/v1beta/openai",
     "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "azure": "https://RESOURCE.openai.azure.com/openai/v1",
     "bedrock": "",
     "vertex": "",
     "cohere": "https://api.cohere.ai/compatibility/v1",

@@ -14,7 +14,7 @@ __all__ = ["AUDIO_FORMATS", "arguments_text", "decoded_text", "named_schema", "o
 AUDIO_FORMATS: Mapping[str, str] = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 """OpenAI's name for the format of an audio file, by media type."""
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z]+(?![a-z])|[A-Z])")
 
 
 def named_schema(schema: JsonObject) -> dict[str, JsonValue]:

@@ -4,12 +4,14 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, TypeGuard, cast
+from typing import Protocol, TypeAlias, TypeGuard, cast
 
 from bascule.errors import ConfigurationError, NameTaken
 from bascule.models._anthropic import AnthropicMessages
+from bascule.models._azure import AzureOpenAI
 from bascule.models._echo import EchoModel
 from bascule.models._openai_chat import OpenAIChat
+from bascule.models._openai_responses import OpenAIResponses
 from bascule.models._protocol import LanguageModel
 from bascule.models._providers import NOT_BUILT, PROVIDERS
 from bascule.models._rules import RulesModel
@@ -27,6 +29,18 @@ ProviderFactory: TypeAlias = Callable[[str], LanguageModel]
 _factories: dict[str, ProviderFactory] = {}
 
 
+class _Adapter(Protocol):
+    def __call__(self, model_id: str, *, environ: Mapping[str, str]) -> LanguageModel: ...
+
+
+_ADAPTERS: Mapping[str, _Adapter] = {
+    "anthropic": AnthropicMessages,
+    "azure": AzureOpenAI,
+    "openai-responses": OpenAIResponses,
+}
+"""Prefix to adapter, for what is not reached over Chat Completions."""
+
+
 def register_provider(prefix: str, factory: ProviderFactory, *, replace: bool = False) -> None:
     """Make ``prefix/name`` a model that ``factory(name)`` makes.
 
@@ -42,7 +56,7 @@ def register_provider(prefix: str, factory: ProviderFactory, *, replace: bool = 
     key = prefix.strip().lower()
     if not key or "/" in key or ":" in key:
         raise ConfigurationError(f"The provider prefix {prefix!r} is empty or holds '/' or ':'. Choose a plain word.")
-    if not replace and (key in PROVIDERS or key == "scripted" or _factories.get(key, factory) is not factory):
+    if not replace and (key in {*PROVIDERS, *_ADAPTERS, "scripted"} or _factories.get(key, factory) is not factory):
         raise NameTaken(f"The provider prefix {key!r} is taken. Choose another one, or pass replace=True.")
     _factories[key] = factory
 
@@ -106,8 +120,8 @@ def _from_text(spec: str, environ: Mapping[str, str]) -> LanguageModel:
         return factory(name)
     if prefix == "scripted":
         return _scripted(name)
-    if prefix == "anthropic":
-        return AnthropicMessages(name, environ=environ)
+    if prefix in _ADAPTERS:
+        return _ADAPTERS[prefix](name, environ=environ)
     if prefix in PROVIDERS:
         return OpenAIChat(name, provider=prefix, environ=environ)
     raise _unknown(prefix, spec)
@@ -120,7 +134,7 @@ def _unknown(prefix: str, spec: str) -> ConfigurationError:
             f"The provider {prefix!r} of the model {spec!r} is not available in this version. Reach it through an "
             f"OpenAI-compatible base URL: OpenAIChat(name, base_url={address!r}, api_key=...)."
         )
-    known = ", ".join(sorted({*PROVIDERS, *_factories, "scripted"}))
+    known = ", ".join(sorted({*PROVIDERS, *_ADAPTERS, *_factories, "scripted"}))
     return ConfigurationError(
         f"The provider {prefix!r} of the model {spec!r} is not known; known are {known}. Any other server that speaks "
         "Chat Completions is reached with OpenAIChat(name, base_url=...)."
