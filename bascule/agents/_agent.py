@@ -226,6 +226,7 @@ class Agent:
         options: RunOptions,
     ) -> AgentRun:
         chosen = options.get("model")
+        model = self.resolved_model() if chosen is None else resolve_model(chosen)
         if self._offered is None:
             self._offered = tuple(
                 ModelTool(name=name, description=tool.description, input_schema=tool.input_schema)
@@ -237,8 +238,10 @@ class Agent:
                 message_id=output.message_id,
                 agent_id=self.id,
                 max_steps=options.get("max_steps", 5),
+                provider=model.provider,
+                model_id=model.model_id,
             ),
-            model=self.resolved_model() if chosen is None else resolve_model(chosen),
+            model=model,
             tools=self._tools,
             offered=self._offered,
             conversation=Conversation(

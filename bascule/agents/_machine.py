@@ -19,6 +19,7 @@ from bascule.messages import (
     FilePart,
     JsonObject,
     JsonValue,
+    Message,
     Part,
     ReasoningPart,
     SourcePart,
@@ -126,9 +127,13 @@ class StepMachine:
         parts: the parts of the turn so far; replaced as tool calls get their outcome.
         calls: the tool calls of the current step, in the order of the model.
         usage: tokens so far.
+        remembered: the messages that memory contributed, for the last event.
+        given: the caller's messages, likewise.
     """
 
-    def __init__(self, *, run_id: str, message_id: str, agent_id: str, max_steps: int) -> None:
+    def __init__(
+        self, *, run_id: str, message_id: str, agent_id: str, max_steps: int, provider: str = "", model_id: str = ""
+    ) -> None:
         self.run_id = run_id
         self.message_id = message_id
         self.agent_id = agent_id
@@ -136,10 +141,15 @@ class StepMachine:
         self.parts: list[Part] = []
         self.calls: list[Call] = []
         self.usage = NO_USAGE
-        self._steps = 0
+        self.remembered: tuple[Message, ...] = ()
+        self.given: tuple[Message, ...] = ()
+        self._model = (provider, model_id)
+        self._steps: list[StepFinishChunk] = []
+        self._step_from = 0
         self._block: Literal["text", "reasoning"] | None = None
         self._block_id = ""
         self._blocks = 0
+        self._block_metadata: JsonObject | None = None
         self._texts: list[str] = []
         self._step_text = ""
         self._last_text = ""
@@ -160,6 +170,7 @@ class StepMachine:
         """Open a step; ``started_at`` is in milliseconds since the epoch."""
         if self._steps:
             self.parts.append(StepStartPart())
+        self._step_from = len(self.parts)
         self.calls = []
         self._streaming.clear()
         self._open.clear()
@@ -192,35 +203,43 @@ class StepMachine:
                 result=outcome.result,
                 model_output=outcome.model_output,
             )
-            return (ToolResultChunk(self.run_id, call.id, call.name, call.args, outcome.result, outcome.value),)
+            return (
+                ToolResultChunk(
+                    self.run_id, call.id, call.name, call.args, outcome.result, outcome.value, outcome.model_output
+                ),
+            )
         self.parts[call.position] = ToolCallPart(
             tool_call_id=call.id, tool_name=call.name, args=call.args, state="output-error", error=outcome.message
         )
         return (ToolErrorChunk(self.run_id, call.id, call.name, call.args, outcome.kind, outcome.message),)
 
-    def end_step(self, *, provider: str, model_id: str, timestamp: str) -> Sequence[Chunk]:
+    def end_step(self, *, timestamp: str) -> Sequence[Chunk]:
         """Close the step; ``continues`` says whether another follows."""
         reason: RunFinishReason = self._finish.reason if self._finish is not None else "unknown"
-        self._steps += 1
         self._in_step = False
         self._last_text = self._step_text
         self.usage += self._step_usage
-        finish = self._finish
-        return (
-            StepFinishChunk(
-                self.run_id,
-                message_id=self.message_id,
-                reason=reason,
-                is_continued=self.continues,
-                usage=self._step_usage,
-                text=self._step_text,
-                provider=provider,
-                model_id=(finish.response_model if finish else None) or model_id,
-                response_id=finish.response_id if finish else None,
-                timestamp=timestamp,
-                provider_metadata=finish.provider_metadata if finish else None,
-            ),
+        more = bool(self.calls) and self._finish is not None and len(self._steps) + 1 < self.max_steps
+        return (self._step_finish(reason, more, timestamp),)
+
+    def _step_finish(self, reason: RunFinishReason, is_continued: bool, timestamp: str) -> StepFinishChunk:
+        finish, (provider, model_id) = self._finish, self._model
+        chunk = StepFinishChunk(
+            self.run_id,
+            message_id=self.message_id,
+            reason=reason,
+            is_continued=is_continued,
+            usage=self._step_usage,
+            text=self._step_text,
+            provider=provider,
+            model_id=(finish.response_model if finish else None) or model_id,
+            response_id=finish.response_id if finish else None,
+            timestamp=timestamp,
+            provider_metadata=finish.provider_metadata if finish else None,
+            parts=tuple(self.parts[self._step_from :]),
         )
+        self._steps.append(chunk)
+        return chunk
 
     @property
     def incomplete(self) -> bool:
@@ -230,7 +249,7 @@ class StepMachine:
     @property
     def continues(self) -> bool:
         """Whether the model has to be called again, as things stand after ``end_step``."""
-        return bool(self.calls) and self._finish is not None and self._steps < self.max_steps
+        return bool(self._steps) and self._steps[-1].is_continued
 
     def finish(self) -> Sequence[Chunk]:
         """Close the run."""
@@ -265,16 +284,7 @@ class StepMachine:
         self._in_step = False
         self._last_text = self._step_text
         self.usage += self._step_usage
-        return [
-            StepFinishChunk(
-                self.run_id,
-                message_id=self.message_id,
-                reason=reason,
-                is_continued=False,
-                usage=self._step_usage,
-                text=self._step_text,
-            )
-        ]
+        return [self._step_finish(reason, False, "")]
 
     def _finish_chunk(self, reason: RunFinishReason, stopped_by: StoppedBy | None) -> Chunk:
         return FinishChunk(
@@ -285,6 +295,9 @@ class StepMachine:
             text=self._last_text,
             stopped_by=stopped_by,
             warnings=tuple(self._warnings),
+            steps=tuple(self._steps),
+            remembered=self.remembered,
+            given=self.given,
         )
 
     # --- blocks of text and reasoning ---
@@ -309,6 +322,8 @@ class StepMachine:
             self._open_block("reasoning")
             opening = (*closing, ReasoningStartChunk(self.run_id, self._block_id))
         self._texts.append(part.text)
+        if part.provider_metadata is not None:
+            self._block_metadata = part.provider_metadata
         return (*opening, ReasoningDeltaChunk(self.run_id, self._block_id, part.text))
 
     def _open_block(self, kind: Literal["text", "reasoning"]) -> None:
@@ -326,8 +341,9 @@ class StepMachine:
             self._step_text += text
             self.parts.append(TextPart(text))
             return (TextEndChunk(self.run_id, self._block_id),)
-        self.parts.append(ReasoningPart(text))
-        return (ReasoningEndChunk(self.run_id, self._block_id),)
+        metadata, self._block_metadata = self._block_metadata, None
+        self.parts.append(ReasoningPart(text, metadata))
+        return (ReasoningEndChunk(self.run_id, self._block_id, metadata),)
 
     # --- tool calls ---
 

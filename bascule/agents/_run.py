@@ -89,7 +89,9 @@ class AgentRun:
 
     async def _steps(self, log: RunLog, token: CancelToken) -> None:
         machine = self.machine
+        machine.given = self.conversation.given
         await self.conversation.recall()
+        machine.remembered = self.conversation.remembered
         offered = self.offered
         choice = self.tool_choice
         while True:
@@ -102,11 +104,7 @@ class AgentRun:
                     await anyio.lowlevel.checkpoint()
             _tell(
                 log,
-                machine.end_step(
-                    provider=self.model.provider,
-                    model_id=self.model.model_id,
-                    timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                ),
+                machine.end_step(timestamp=datetime.now(UTC).isoformat(timespec="milliseconds")),
             )
             await self.conversation.keep(machine.parts)
             if not machine.continues:

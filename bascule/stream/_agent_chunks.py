@@ -95,7 +95,7 @@ class StepFinishChunk(Chunk):
         return present(
             {
                 "id": self.response_id,
-                "timestamp": self.timestamp,
+                "timestamp": self.timestamp or None,
                 "modelId": self.model_id,
                 "modelMetadata": {"modelId": self.model_id, "modelProvider": self.provider},
                 "providerMetadata": self.provider_metadata,
