@@ -5,8 +5,9 @@ Several servers leave some of them out, so what an item's deltas did not say is 
 event said of an item from the response at the end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from bascule.errors import ModelError
 from bascule.messages import JsonValue
@@ -54,7 +55,6 @@ class ResponsesStream:
     __slots__ = (
         "_annotations",
         "_endpoint",
-        "_handlers",
         "_include_raw",
         "_items",
         "_metadata",
@@ -88,24 +88,6 @@ class ResponsesStream:
         self._model: str | None = None
         self._sources: dict[str, Source] = {}
         self._summaries = 0
-        self._handlers: dict[Json, Callable[[dict[str, Json], list[ModelPart]], None]] = {
-            "response.output_text.delta": self._text_delta,
-            "response.function_call_arguments.delta": self._arguments_delta,
-            "response.custom_tool_call_input.delta": self._arguments_delta,
-            "response.reasoning_summary_text.delta": self._reasoning_delta,
-            "response.reasoning_text.delta": self._reasoning_delta,
-            "response.reasoning_summary_part.added": self._summary_part,
-            "response.refusal.delta": self._refusal_delta,
-            "response.output_text.annotation.added": self._annotation_added,
-            "response.output_item.added": self._item_added,
-            "response.output_item.done": self._item_done,
-            "response.created": self._begun,
-            "response.completed": self._ended,
-            "response.incomplete": self._ended,
-            "response.cancelled": self._ended,
-            "response.failed": self._ended,
-            "error": self._failed,
-        }
 
     @property
     def done(self) -> bool:
@@ -170,9 +152,10 @@ class ResponsesStream:
             return
         if self._include_raw:
             parts.append(Raw(event))
-        handler = self._handlers.get(event.get("type"))
+        kind = event.get("type")
+        handler = self._HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is not None:
-            handler(event, parts)
+            handler(self, event, parts)
         elif event.get("error"):  # without a type: the error body of a server in between
             self._failed(event, parts)
         elif event.get("object") == "response":
@@ -343,6 +326,26 @@ class ResponsesStream:
             self.error = self._endpoint.of_response(status, headers, json_text({"error": error}).encode())
         else:
             self.error = self._endpoint.of_event(error or event)
+
+    # Any: an instance of the class, which does not exist yet
+    _HANDLERS: ClassVar[Mapping[str, Callable[[Any, dict[str, Json], list[ModelPart]], None]]] = {
+        "response.output_text.delta": _text_delta,
+        "response.function_call_arguments.delta": _arguments_delta,
+        "response.custom_tool_call_input.delta": _arguments_delta,
+        "response.reasoning_summary_text.delta": _reasoning_delta,
+        "response.reasoning_text.delta": _reasoning_delta,
+        "response.reasoning_summary_part.added": _summary_part,
+        "response.refusal.delta": _refusal_delta,
+        "response.output_text.annotation.added": _annotation_added,
+        "response.output_item.added": _item_added,
+        "response.output_item.done": _item_done,
+        "response.created": _begun,
+        "response.completed": _ended,
+        "response.incomplete": _ended,
+        "response.cancelled": _ended,
+        "response.failed": _ended,
+        "error": _failed,
+    }
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:
