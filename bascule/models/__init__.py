@@ -26,6 +26,7 @@ from bascule.models._protocol import (
     ToolChoice,
     Usage,
 )
+from bascule.models._pydantic_ai import PydanticAIModel
 from bascule.models._resolve import ModelSpec, ProviderFactory, default_model, register_provider, resolve_model
 from bascule.models._rules import RulesModel
 from bascule.models._scripted import ScriptedModel
@@ -50,6 +51,7 @@ __all__ = [
     "OpenAIEmbeddings",
     "OpenAIResponses",
     "ProviderFactory",
+    "PydanticAIModel",
     "Raw",
     "ReasoningDelta",
     "RulesModel",

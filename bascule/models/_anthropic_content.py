@@ -21,27 +21,13 @@ from bascule.messages import (
 from bascule.models._prompt import result_text
 from bascule.models._request import arguments_text, decoded_text
 
-__all__ = ["Block", "assistant_blocks", "call_id", "result_blocks", "split_turn", "user_blocks"]
+__all__ = ["Block", "assistant_blocks", "call_id", "result_blocks", "user_blocks"]
 
 Block: TypeAlias = dict[str, JsonValue]
 
 _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _PDF = "application/pdf"
-
-
-def split_turn(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[ToolCallPart]]]:
-    """Split an assistant turn into what each model call in it wrote, and the tool calls among that."""
-    said, calls = list[Part](), list[ToolCallPart]()
-    for part in parts:
-        # Words after a tool call were written by the next model call, even where no border says so.
-        if isinstance(part, StepStartPart) or (calls and isinstance(part, TextPart | ReasoningPart)):
-            yield said, calls
-            said, calls = [], []
-        said.append(part)
-        if isinstance(part, ToolCallPart):
-            calls.append(part)
-    yield said, calls
 
 
 def assistant_blocks(parts: Sequence[Part], reasoning_for: str | None) -> list[Block]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from bascule.messages import JsonObject, JsonValue, Message
-from bascule.models._anthropic_content import Block, assistant_blocks, result_blocks, split_turn, user_blocks
+from bascule.models._anthropic_content import Block, assistant_blocks, result_blocks, user_blocks
 from bascule.models._anthropic_schema import answer_schema
+from bascule.models._prompt import split_turn
 from bascule.models._protocol import ModelCall, ModelTool, ToolChoice
 from bascule.models._request import options_of
 

@@ -1,12 +1,12 @@
 """Reads a prompt: what the user said last, and what its tools returned since."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic_core import to_json
 
-from bascule.messages import JsonValue, Message, TextPart, ToolCallPart
+from bascule.messages import JsonValue, Message, Part, ReasoningPart, StepStartPart, TextPart, ToolCallPart
 
-__all__ = ["calls_since_user", "json_text", "last_role", "last_user_text", "prompt_size", "result_text"]
+__all__ = ["calls_since_user", "json_text", "last_role", "last_user_text", "prompt_size", "result_text", "split_turn"]
 
 _SETTLED = ("result", "output-error", "output-denied")
 
@@ -80,6 +80,20 @@ def _item_text(item: JsonValue) -> str:
         return text
     media = item.get("mediaType", item.get("type", "data"))
     return f"[{_value_text(media)}]"
+
+
+def split_turn(parts: Sequence[Part]) -> Iterator[tuple[list[Part], list[ToolCallPart]]]:
+    """Split an assistant turn into what each model call in it wrote, and the tool calls among that."""
+    said, calls = list[Part](), list[ToolCallPart]()
+    for part in parts:
+        # Words after a tool call were written by the next model call, even where no border says so.
+        if isinstance(part, StepStartPart) or (calls and isinstance(part, TextPart | ReasoningPart)):
+            yield said, calls
+            said, calls = [], []
+        said.append(part)
+        if isinstance(part, ToolCallPart):
+            calls.append(part)
+    yield said, calls
 
 
 def prompt_size(messages: Sequence[Message]) -> int:

@@ -1,9 +1,9 @@
-"""What is known of the providers, and of those that cannot be reached yet."""
+"""What is known of the providers, and of those that another package reaches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["NOT_BUILT", "PROVIDERS", "Provider"]
+__all__ = ["BRIDGED", "PROVIDERS", "Provider"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,13 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 """Prefix to provider, in the order in which keys are looked for."""
 
-NOT_BUILT: Mapping[str, str] = {
-    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    "bedrock": "",
-    "vertex": "",
-    "cohere": "https://api.cohere.ai/compatibility/v1",
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+BRIDGED: Mapping[str, tuple[str, str]] = {
+    "google": ("google", _GEMINI),
+    "gemini": ("google", _GEMINI),
+    "bedrock": ("bedrock", ""),
+    "vertex": ("google-cloud", ""),
+    "cohere": ("cohere", "https://api.cohere.ai/compatibility/v1"),
 }
-"""Providers without an adapter in this version, with the OpenAI-compatible address that they offer."""
+"""Providers that are reached through pydantic-ai: its name for them, and the OpenAI-compatible address they offer."""

@@ -13,7 +13,8 @@ from bascule.models._echo import EchoModel
 from bascule.models._openai_chat import OpenAIChat
 from bascule.models._openai_responses import OpenAIResponses
 from bascule.models._protocol import LanguageModel
-from bascule.models._providers import NOT_BUILT, PROVIDERS
+from bascule.models._providers import BRIDGED, PROVIDERS
+from bascule.models._pydantic_ai import INSTALL, PydanticAIModel, installed, is_pydantic_ai_model, knows_provider
 from bascule.models._rules import RulesModel
 from bascule.models._scripted import ScriptedModel
 from bascule.models._turns import Turn
@@ -65,8 +66,8 @@ def resolve_model(spec: object, *, environ: Mapping[str, str] = os.environ) -> L
     """Return the model that a spec stands for.
 
     Args:
-        spec: a ``LanguageModel``, or a text such as ``openai/gpt-4o-mini``, ``ollama:llama3.2``, ``scripted/rules``,
-            ``scripted/echo`` or ``scripted/turns.yaml``.
+        spec: a ``LanguageModel``, a model of pydantic-ai, or a text such as ``openai/gpt-4o-mini``,
+            ``ollama:llama3.2``, ``scripted/rules``, ``scripted/echo`` or ``scripted/turns.yaml``.
         environ: where keys and base URLs are looked for.
 
     Raises:
@@ -76,11 +77,13 @@ def resolve_model(spec: object, *, environ: Mapping[str, str] = os.environ) -> L
         return _from_text(spec, environ)
     if _is_model(spec):
         return spec
+    if is_pydantic_ai_model(spec):
+        return PydanticAIModel(spec)
     if isinstance(spec, Sequence):
         raise ConfigurationError("A list of fallback models is not available in this version; pass one model.")
     raise ConfigurationError(
-        f"{type(spec).__name__} is not a model. Pass a text such as 'openai/gpt-4o-mini', or an object with provider, "
-        "model_id, capabilities and stream(call)."
+        f"{type(spec).__name__} is not a model. Pass a text such as 'openai/gpt-4o-mini', an object with provider, "
+        "model_id, capabilities and stream(call), or a model of pydantic-ai."
     )
 
 
@@ -124,20 +127,29 @@ def _from_text(spec: str, environ: Mapping[str, str]) -> LanguageModel:
         return _ADAPTERS[prefix](name, environ=environ)
     if prefix in PROVIDERS:
         return OpenAIChat(name, provider=prefix, environ=environ)
+    return _bridged(prefix, name, spec)
+
+
+def _bridged(prefix: str, name: str, spec: str) -> LanguageModel:
+    """Return a model of a provider that only pydantic-ai reaches."""
+    if prefix in BRIDGED and installed():
+        return PydanticAIModel(f"{BRIDGED[prefix][0]}:{name}")
+    if prefix not in BRIDGED and knows_provider(prefix):
+        return PydanticAIModel(f"{prefix}:{name}")
     raise _unknown(prefix, spec)
 
 
 def _unknown(prefix: str, spec: str) -> ConfigurationError:
-    if prefix in NOT_BUILT:
-        address = NOT_BUILT[prefix] or "its OpenAI-compatible address"
+    if prefix in BRIDGED:
+        address = BRIDGED[prefix][1] or "its OpenAI-compatible address"
         return ConfigurationError(
-            f"The provider {prefix!r} of the model {spec!r} is not available in this version. Reach it through an "
+            f"The provider {prefix!r} of the model {spec!r} needs an extra: {INSTALL}. Or reach it through an "
             f"OpenAI-compatible base URL: OpenAIChat(name, base_url={address!r}, api_key=...)."
         )
     known = ", ".join(sorted({*PROVIDERS, *_ADAPTERS, *_factories, "scripted"}))
     return ConfigurationError(
         f"The provider {prefix!r} of the model {spec!r} is not known; known are {known}. Any other server that speaks "
-        "Chat Completions is reached with OpenAIChat(name, base_url=...)."
+        f"Chat Completions is reached with OpenAIChat(name, base_url=...), and more providers with {INSTALL}."
     )
 
 

@@ -98,7 +98,6 @@ def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path, name: str, text
         ("", "names no provider"),
         ("openai/", "names no provider"),
         ("acme/m", r"known are .*deepseek"),
-        ("bedrock/x", "not available in this version"),
         ("scripted/nowhere.yaml", "There is no script 'nowhere.yaml'"),
         (["openai/a", "openai/b"], "list of fallback models is not available"),
         (3, "int is not a model"),
