@@ -7,14 +7,13 @@ and what is made of a name here is imported then.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
-from urllib.parse import urlsplit
 
 import anyio
 
-from bascule.errors import NameTaken
+from bascule.errors import ConfigurationError, NameTaken
 from bascule.mcp_server import HttpParser, McpServer, Prompt, Resource, serve_http, serving_process
 from bascule.memory import Memory
-from bascule.settings import Settings, data_folder
+from bascule.settings import Settings, data_folder, load_settings
 from bascule.storage import Storage
 from bascule.tools import Runnable, Tool, safe_name, tool
 
@@ -83,7 +82,8 @@ class Bascule:
     ) -> None:
         self.name: str = name or "bascule"
         self.named: bool = name is not None
-        self.settings: Settings = settings or Settings()
+        self.own_settings: Settings | None = settings
+        self.settings: Settings = settings or load_settings()
         self.instructions = instructions
         self.version = version
         self.agents: dict[str, Agent] = _registry("agent", agents)
@@ -115,6 +115,34 @@ class Bascule:
         """Keep conversations in the user's data folder, unless the app or a setting says where."""
         if self._memory is None and not (self._storage or self.settings.storage):
             self._storage = f"sqlite:///{data_folder() / f'{safe_name(self.name)}.db'}"
+
+    def add_agent(self, agent: "Agent") -> None:
+        """Serve one more agent; not any more when the app is being served.
+
+        Raises:
+            NameTaken: the app has an agent with this id.
+            ConfigurationError: the app is being served already.
+        """
+        self._add(self.agents, agent, "an agent")
+
+    def add_acp_agent(self, agent: "AcpAgent") -> None:
+        """Serve one more coding agent; not any more when the app is being served.
+
+        Raises:
+            NameTaken: the app has a coding agent with this id.
+            ConfigurationError: the app is being served already.
+        """
+        self._add(self.acp_agents, agent, "a coding agent")
+
+    def _add(self, registry: dict[str, _Item], item: _Item, what: str) -> None:
+        if item.id in registry:
+            raise NameTaken(f"The app has {what} {item.id!r} already. Leave one of them out, or rename it.")
+        if self._server is not None:
+            raise ConfigurationError(
+                f"The app is being served, so {what} {item.id!r} comes too late. "
+                "Add it before asgi() or run() is called."
+            )
+        registry[item.id] = item
 
     def runnables(self) -> Mapping[str, Runnable]:
         """Return agents and coding agents by id."""
@@ -154,12 +182,8 @@ class Bascule:
         Raises:
             NameTaken: two things would be served under one name.
         """
-        return self.server().asgi(path=path, auth=self.auth, allowed_hosts=self._hosts(), ready=self._ready)
-
-    def _hosts(self) -> list[str] | None:
-        """Return the names to answer to when a proxy stands in front: its own, and this machine's."""
-        host = urlsplit(self.settings.base_url or "").hostname
-        return None if host is None else [host, "localhost", "127.0.0.1", "[::1]"]
+        base_url = self.settings.base_url
+        return self.server().asgi(path=path, auth=self.auth, base_url=base_url, ready=self._ready)
 
     async def run_stdio(self) -> None:
         """Serve MCP over stdin and stdout until stdin ends; there is no auth, the caller is the local person."""
@@ -203,11 +227,18 @@ class Bascule:
 
     async def _ready(self) -> bool:
         """Whether the store answers."""
-        await self.memory.get_thread("readiness", resource_id="readiness")
+        if self._remembers:
+            await self.memory.get_thread("readiness", resource_id="readiness")
         return True
 
+    @property
+    def _remembers(self) -> bool:
+        """Whether anything that is served keeps conversations; without that no store is opened."""
+        return bool(self.agents) or self._memory is not None
+
     async def __aenter__(self) -> Self:
-        await self.memory.__aenter__()
+        if self._remembers:
+            await self.memory.__aenter__()
         return self
 
     async def __aexit__(

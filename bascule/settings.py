@@ -13,10 +13,12 @@ from typing import Any, TypeAlias, cast
 
 from bascule.errors import SettingInvalid
 
-__all__ = ["HttpProtocol", "Settings", "data_folder", "load_settings"]
+__all__ = ["HttpProtocol", "Settings", "data_folder", "load_settings", "override_settings"]
 
 HttpProtocol: TypeAlias = str
 """``auto``, ``h11`` or ``httptools``."""
+
+_NOTHING: Mapping[str, object] = {}
 
 _HTTP = ("auto", "h11", "httptools")
 
@@ -61,12 +63,16 @@ def data_folder() -> Path:
 
 
 def load_settings(
-    folder: Path, *, environ: Mapping[str, str] | None = None, overrides: Mapping[str, object] | None = None
+    folder: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> Settings:
     """Return the settings that hold for an app.
 
     Args:
-        folder: where the app's file lies; the search for a settings file goes upwards from here.
+        folder: where the app's file lies; the search for a settings file goes upwards from here. Without it no file is
+            read.
         environ: the environment; the process's own when left out.
         overrides: flags; entries that are ``None`` do not count.
 
@@ -75,7 +81,7 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {}
-    path, table = _file_settings(folder)
+    path, table = (None, _NOTHING) if folder is None else _file_settings(folder)
     for key, value in table.items():
         name = key.replace("-", "_")
         if name not in _READERS:
@@ -89,11 +95,26 @@ def load_settings(
             if text:
                 values[name] = reader(text, f"the environment variable {variable}")
                 break
-    for name, value in (overrides or {}).items():
-        if value is not None:
-            values[name] = _READERS[name](value, f"--{name.replace('_', '-')}")
     known: dict[str, Any] = values  # Any: every value went through the reader of its field
-    return replace(Settings(), **known)
+    return override_settings(Settings(**known), overrides or {})
+
+
+def override_settings(settings: Settings, overrides: Mapping[str, object]) -> Settings:
+    """Return the settings with flags applied.
+
+    Args:
+        settings: what holds without them.
+        overrides: flags by the name of the setting; entries that are ``None`` do not count.
+
+    Raises:
+        SettingInvalid: a flag has a bad value.
+    """
+    values: dict[str, Any] = {  # Any: every value went through the reader of its field
+        name: _READERS[name](value, f"--{name.replace('_', '-')}")
+        for name, value in overrides.items()
+        if value is not None
+    }
+    return replace(settings, **values)
 
 
 def _file_settings(folder: Path) -> tuple[Path | None, Mapping[str, object]]:
@@ -103,15 +124,18 @@ def _file_settings(folder: Path) -> tuple[Path | None, Mapping[str, object]]:
             return own, _read_toml(own)
         if project.is_file():
             table = _table(_read_toml(project), "tool", "bascule")
-            return (project, table) if table is not None else (None, {})
-    return None, {}
+            return (None, _NOTHING) if table is None else (project, table)
+    return None, _NOTHING
 
 
 def _table(document: Mapping[str, object], *names: str) -> Mapping[str, object] | None:
-    found: object = document
+    found = document
     for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None  # type: ignore[assignment]
-    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else None
+        inner = found.get(name)
+        if not isinstance(inner, Mapping):
+            return None
+        found = cast("Mapping[str, object]", inner)  # TOML has text keys
+    return found
 
 
 def _read_toml(path: Path) -> Mapping[str, object]:

@@ -1,8 +1,11 @@
 """Finds the app in a user's file."""
 
 import importlib.util
+import logging
+import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,14 +14,14 @@ from typing_extensions import TypeIs
 
 from bascule.app import Bascule
 from bascule.errors import AmbiguousApp, AppImportFailed, AppNotFound
-from bascule.settings import Settings
+from bascule.settings import Settings, load_settings, override_settings
 from bascule.tools import Tool
 
 if TYPE_CHECKING:
     from bascule.agents import Agent
     from bascule.workflows import Workflow
 
-__all__ = ["load_app", "target_of"]
+__all__ = ["load_app", "open_app", "set_up", "target_of"]
 
 Part: TypeAlias = "Agent | Tool[..., Any] | Workflow"
 
@@ -40,6 +43,35 @@ def target_of(target: str) -> tuple[Path, str | None]:
     if not path.is_file():
         raise AppNotFound(f"There is no file {file}. Name an existing one, or write one with: bascule new {file}")
     return path.absolute(), name or None
+
+
+def set_up(folder: Path, flags: Mapping[str, object]) -> Settings:
+    """Return the settings for an app in ``folder``, with the log and the default model set up by them.
+
+    Raises:
+        SettingInvalid: a setting has a bad value.
+    """
+    settings = load_settings(folder, overrides=flags)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    if settings.model:
+        os.environ.setdefault("BASCULE_MODEL", settings.model)
+    return settings
+
+
+def open_app(target: str, flags: Mapping[str, object]) -> Bascule:
+    """Set up and load the app that a command serves.
+
+    Args:
+        target: ``FILE`` or ``FILE:name``.
+        flags: the command's flags by the name of the setting.
+
+    Raises:
+        ConfigurationError: see ``load_app`` and ``set_up``.
+    """
+    app = load_app(target, set_up(target_of(target)[0].parent, flags))
+    if app.own_settings is not None:
+        app.settings = override_settings(app.own_settings, flags)
+    return app
 
 
 def load_app(target: str, settings: Settings) -> Bascule:

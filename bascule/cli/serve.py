@@ -1,10 +1,8 @@
 """``bascule serve``: MCP over HTTP."""
 
-import logging
-import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import anyio
 import click
@@ -14,15 +12,10 @@ from bascule.app import Bascule
 from bascule.auth import Auth, DevAuth, JWTAuth
 from bascule.cli._card import agent_from_card
 from bascule.cli._connect import describe_server
-from bascule.cli._load import load_app, target_of
-from bascule.errors import ConfigurationError
+from bascule.cli._load import open_app, set_up
 from bascule.mcp_server import ClientSeen, serving_process
-from bascule.mcp_server import ClientSeen, serving_process
-from bascule.settings import Settings, load_settings
 
 __all__ = ["command"]
-
-_T = TypeVar("_T")
 
 _ALGORITHMS = ("RS256", "ES256", "PS256", "EdDSA")
 
@@ -40,7 +33,9 @@ _ALGORITHMS = ("RS256", "ES256", "PS256", "EdDSA")
 @click.option("--issuer", help="The issuer that those JWTs must name.")
 @click.option("--audience", help="The audience that they must name; the server's own address when left out.")
 @click.option("--jwt-algorithm", "algorithms", multiple=True, help=f"Accepted algorithms ({', '.join(_ALGORITHMS)}).")
-@click.option("--agent", "cards", multiple=True, metavar="CARD.md", help="Serve an agent written as a card; repeatable.")
+@click.option(
+    "--agent", "cards", multiple=True, metavar="CARD.md", help="Serve an agent written as a card; repeatable."
+)
 @click.option("--acp", "acp_names", multiple=True, metavar="NAME", help="Serve a coding agent; repeatable.")
 @click.option("--log-level", help="debug, info, warning, error or critical.")
 def command(
@@ -65,51 +60,37 @@ def command(
 
     Without FILE, --agent and --acp say what is served. Ends on SIGTERM and Ctrl-C.
     """
-    folder = target_of(target)[0].parent if target else Path.cwd()
-    settings = load_settings(
-        folder,
-        overrides={
-            "host": host,
-            "port": port,
-            "base_url": base_url,
-            "root_path": root_path,
-            "grace": grace,
-            "http": http,
-            "log_level": log_level,
-        },
-    )
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    if settings.model:
-        os.environ.setdefault("BASCULE_MODEL", settings.model)
-    app = _app(target, settings, cards, acp_names)
-    auth = _auth(settings, auth_mode, jwt_jwks, issuer, audience, algorithms)
+    flags = {
+        "host": host,
+        "port": port,
+        "base_url": base_url,
+        "root_path": root_path,
+        "grace": grace,
+        "http": http,
+        "log_level": log_level,
+    }
+    app = _app(target, flags, cards, acp_names)
+    auth = _auth(auth_mode, jwt_jwks, issuer, audience, algorithms)
     if auth is not None:
         app.auth = auth
     app.keep_in_data_folder()
     _serve(app, target)
 
 
-def _app(target: str | None, settings: Settings, cards: tuple[str, ...], acp_names: tuple[str, ...]) -> Bascule:
+def _app(
+    target: str | None, flags: Mapping[str, object], cards: tuple[str, ...], acp_names: tuple[str, ...]
+) -> Bascule:
     if not (target or cards or acp_names):
         raise click.UsageError("Nothing to serve. Name a file, or use --agent CARD.md or --acp NAME.")
-    app = load_app(target, settings) if target else Bascule(settings=settings)
+    app = open_app(target, flags) if target else Bascule(settings=set_up(Path.cwd(), flags))
     for card in cards:
-        agent = agent_from_card(Path(card), tools=app.tools)
-        _add(app.agents, agent.id, agent, f"The card {card}")
+        app.add_agent(agent_from_card(Path(card), tools=app.tools))
     for name in acp_names:
-        coding_agent = AcpAgent(name)
-        _add(app.acp_agents, coding_agent.id, coding_agent, f"--acp {name}")
+        app.add_acp_agent(AcpAgent(name))
     return app
 
 
-def _add(registry: dict[str, _T], key: str, item: _T, source: str) -> None:
-    if key in registry:
-        raise ConfigurationError(f"{source} adds {key!r}, which the app has already. Leave one of them out.")
-    registry[key] = item
-
-
 def _auth(
-    settings: Settings,
     mode: str | None,
     jwks: str | None,
     issuer: str | None,
@@ -119,13 +100,15 @@ def _auth(
     if jwks is None:
         if issuer or audience or algorithms:
             raise click.UsageError("--issuer, --audience and --jwt-algorithm need --jwt-jwks.")
-        return Auth(DevAuth(), base_url=settings.base_url) if mode == "dev" else None
+        return Auth(DevAuth()) if mode == "dev" else None
     if mode == "dev":
         raise click.UsageError("--auth dev and --jwt-jwks cannot be used together.")
     if not issuer:
-        raise click.UsageError("--jwt-jwks needs --issuer: the exact text of the 'iss' claim, such as https://id.example/")
+        raise click.UsageError(
+            "--jwt-jwks needs --issuer: the exact text of the 'iss' claim, such as https://id.example/"
+        )
     provider = JWTAuth(jwks_url=jwks, issuer=issuer, audience=audience, algorithms=algorithms or _ALGORITHMS)
-    return Auth(provider, base_url=settings.base_url)
+    return Auth(provider)
 
 
 def _serve(app: Bascule, target: str | None) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from bascule.mcp_server._agents import agent_tools, ask_name
@@ -161,6 +162,7 @@ class McpServer:
         *,
         path: str = "/mcp",
         auth: Protector | None = None,
+        base_url: str | None = None,
         allowed_hosts: Iterable[str] | None = None,
         allowed_origins: Iterable[str] | None = None,
         health: bool = True,
@@ -173,8 +175,10 @@ class McpServer:
         Args:
             path: where MCP is served, with and without a slash at the end.
             auth: lets verified callers through only; everything that is stored then belongs to the caller's identity.
+            base_url: the address under which clients reach the server, when a proxy stands in front of it.
             allowed_hosts: names that it answers to, such as ``api.example.org``, ``*.example.org`` or ``*``; when left
-                out, loopback names on the loopback interface, and any name elsewhere.
+                out, the host of ``base_url`` beside loopback names; without that, loopback names on the loopback
+                interface, and any name elsewhere.
             allowed_origins: origins of web pages that may call it, beside its own and those of this machine.
             health: whether to serve ``/healthz`` and ``/readyz``.
             ready: asked by ``/readyz`` whether the app can serve.
@@ -184,7 +188,10 @@ class McpServer:
         """
         app: ASGIApp = McpAsgi(self.build, path=path, health=health, ready=ready)
         if auth is not None:
-            app = auth.protect(app, path=path)
+            app = auth.protect(app, base_url=base_url, path=path)
+        host = urlsplit(base_url or "").hostname
+        if allowed_hosts is None and host is not None:
+            allowed_hosts = [host, "localhost", "127.0.0.1", "[::1]"]
         guard = Guard.of(allowed_hosts, allowed_origins)
         return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
 
