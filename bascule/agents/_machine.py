@@ -322,9 +322,11 @@ class StepMachine:
             self._open_block("reasoning")
             opening = (*closing, ReasoningStartChunk(self.run_id, self._block_id))
         self._texts.append(part.text)
-        if part.provider_metadata is not None:
-            self._block_metadata = part.provider_metadata
-        return (*opening, ReasoningDeltaChunk(self.run_id, self._block_id, part.text))
+        said = (ReasoningDeltaChunk(self.run_id, self._block_id, part.text),) if part.text else ()
+        if part.provider_metadata is None:
+            return (*opening, *said)
+        self._block_metadata = part.provider_metadata  # comes with the last piece of a block
+        return (*opening, *said, *self._close_block())
 
     def _open_block(self, kind: Literal["text", "reasoning"]) -> None:
         self._block = kind

@@ -9,6 +9,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
+from bascule import Agent, tool
 from bascule.errors import ConfigurationError, ModelError
 from bascule.messages import Message, ReasoningPart, TextPart, ToolCallPart, normalize
 from bascule.models import (
@@ -182,6 +183,39 @@ async def test_a_call_with_thinking_goes_on_after_its_tool(server: LoopbackServe
             ],
         },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "1"}]},
+    ]
+
+
+async def test_an_agent_sends_every_block_of_thinking_back_unchanged(
+    server: LoopbackServer, model: AnthropicMessages
+) -> None:
+    def thought(index: int, text: str, signature: str) -> list[Event]:
+        return [
+            block(index, type="thinking", thinking="", signature=""),
+            delta(index, "thinking_delta", thinking=text),
+            delta(index, "signature_delta", signature=signature),
+            close(index),
+        ]
+
+    hidden = [block(2, type="redacted_thinking", data="r1"), close(2)]
+    made = [block(3, type="tool_use", id="toolu_1", name="add", input={"a": 1, "b": 2}), close(3)]
+    events = [BEGIN, *thought(0, "One.", "s1"), *thought(1, "Two.", "s2"), *hidden, *made, end("tool_use"), STOP]
+    server.replies.extend([Reply(pieces=[sse(*events)]), answer("3")])
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    with anyio.fail_after(5):
+        result = await Agent("tutor", model=model, tools=[add]).generate("go")
+
+    assert result.text == "3"
+    assert server.requests[1].body["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "One.", "signature": "s1"},
+        {"type": "thinking", "thinking": "Two.", "signature": "s2"},
+        {"type": "redacted_thinking", "data": "r1"},
+        {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1, "b": 2}},
     ]
 
 
