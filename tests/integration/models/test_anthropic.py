@@ -26,51 +26,24 @@ from bascule.models import (
     Usage,
     resolve_model,
 )
+from tests.integration.models.anthropic_wire import (
+    BEGIN,
+    PING,
+    STOP,
+    answer,
+    block,
+    broke,
+    close,
+    delta,
+    end,
+    said,
+    sse,
+    thought,
+)
 from tests.integration.models.loopback import LoopbackServer, Reply, failure, running_server
 
 CALL = ModelCall(messages=normalize("hi"))
 ADD = ModelTool(name="add", description="Add.", input_schema={"type": "object"})
-
-Event = dict[str, object]
-BEGIN: Event = {
-    "type": "message_start",
-    "message": {"id": "msg_1", "model": "m-1", "usage": {"input_tokens": 7, "output_tokens": 1}},
-}
-PING: Event = {"type": "ping"}
-STOP: Event = {"type": "message_stop"}
-
-
-def block(index: int, **content: object) -> Event:
-    return {"type": "content_block_start", "index": index, "content_block": content}
-
-
-def delta(index: int, kind: str, **content: object) -> Event:
-    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **content}}
-
-
-def close(index: int) -> Event:
-    return {"type": "content_block_stop", "index": index}
-
-
-def said(text: str) -> Event:
-    return delta(0, "text_delta", text=text)
-
-
-def end(reason: str = "end_turn") -> Event:
-    return {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3}}
-
-
-def sse(*events: Event) -> bytes:
-    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
-
-
-def answer(text: str = "ok") -> Reply:
-    return Reply(pieces=[sse(BEGIN, PING, block(0, type="text", text=""), said(text), close(0), end(), STOP)])
-
-
-def broke(kind: str, message: str = "Overloaded") -> Event:
-    return {"type": "error", "error": {"type": kind, "message": message}}
-
 
 DONE = Finish("stop", Usage(input_tokens=7, output_tokens=3), response_id="msg_1", response_model="m-1")
 
@@ -152,26 +125,22 @@ async def test_an_answer_has_a_limit_when_the_call_sets_none(server: LoopbackSer
 
 
 async def test_a_call_with_thinking_goes_on_after_its_tool(server: LoopbackServer, model: AnthropicMessages) -> None:
-    thinking = [
-        block(0, type="thinking", thinking="", signature=""),
-        delta(0, "thinking_delta", thinking="Sum."),
-        delta(0, "signature_delta", signature="sig"),
-        close(0),
-    ]
-    tool = [
+    tool_use = [
         block(1, type="tool_use", id="toolu_1", name="add", input={}),
         delta(1, "input_json_delta", partial_json='{"a":1}'),
         close(1),
     ]
-    server.replies.extend([Reply(pieces=[sse(BEGIN, *thinking, *tool, end("tool_use"), STOP)]), answer("1")])
+    server.replies.extend(
+        [Reply(pieces=[sse(BEGIN, *thought(0, "Sum.", "sig"), *tool_use, end("tool_use"), STOP)]), answer("1")]
+    )
 
     first = await collect(model, ModelCall(messages=normalize("go"), tools=[ADD]))
 
     reasoning = [part for part in first if isinstance(part, ReasoningDelta)]
     [call] = [part for part in first if isinstance(part, ToolCall)]
-    thought = ReasoningPart("".join(part.text for part in reasoning), reasoning[-1].provider_metadata)
+    reasoned = ReasoningPart("".join(part.text for part in reasoning), reasoning[-1].provider_metadata)
     made = ToolCallPart(tool_call_id=call.id, tool_name=call.name, args={"a": 1}, state="result", result=1)
-    turn = Message(role="assistant", parts=(thought, made))
+    turn = Message(role="assistant", parts=(reasoned, made))
     await collect(model, ModelCall(messages=[*normalize("go"), turn], tools=[ADD]))
 
     assert server.requests[1].body["messages"][1:] == [
@@ -189,14 +158,6 @@ async def test_a_call_with_thinking_goes_on_after_its_tool(server: LoopbackServe
 async def test_an_agent_sends_every_block_of_thinking_back_unchanged(
     server: LoopbackServer, model: AnthropicMessages
 ) -> None:
-    def thought(index: int, text: str, signature: str) -> list[Event]:
-        return [
-            block(index, type="thinking", thinking="", signature=""),
-            delta(index, "thinking_delta", thinking=text),
-            delta(index, "signature_delta", signature=signature),
-            close(index),
-        ]
-
     hidden = [block(2, type="redacted_thinking", data="r1"), close(2)]
     made = [block(3, type="tool_use", id="toolu_1", name="add", input={"a": 1, "b": 2}), close(3)]
     events = [BEGIN, *thought(0, "One.", "s1"), *thought(1, "Two.", "s2"), *hidden, *made, end("tool_use"), STOP]
