@@ -182,7 +182,7 @@ class ResponsesWire:
         self._default: TransportName = check_transport(transport)
         self._no_sockets = False
         self._exchange = Exchange(server.endpoint, self._url, timeout=timeout)
-        self._sockets = PerLoop(partial(_new_socket, server.endpoint, timeout))
+        self._sockets = PerLoop(partial(_new_socket, server.endpoint, timeout), at_end=_drop)
         self.transport = ResponsesTransport(self._sockets)
 
     async def aclose(self) -> None:
@@ -272,6 +272,10 @@ async def _new_socket(endpoint: "Endpoint", timeout: float) -> "ModelSocket":
 
     check_event_loop()
     return ModelSocket(endpoint, timeout=timeout)
+
+
+async def _drop(socket: "ModelSocket") -> None:
+    await socket.drop()
 
 
 def _load() -> None:

@@ -23,9 +23,17 @@ class PerLoop(Generic[T]):
     which would keep both alive.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
-        """Keep the function that makes the resource; nothing is opened."""
+    def __init__(
+        self, make: Callable[[], Awaitable[T]], *, at_end: Callable[[T], Awaitable[None]] | None = None
+    ) -> None:
+        """Keep the functions; nothing is opened.
+
+        Args:
+            make: makes the resource.
+            at_end: closes it when the loop ends, for one whose ``aclose`` does not work there any more.
+        """
         self._make = make
+        self._at_end = at_end
 
     async def get(self) -> T:
         """Return the resource of the running event loop."""
@@ -35,7 +43,7 @@ class PerLoop(Generic[T]):
             if self in opened:  # another task may have been faster
                 await made.aclose()
             else:
-                holder = _hold(made)
+                holder = _hold(made, self._at_end)
                 opened[self] = _Held(await anext(holder), holder)
         resource: T = opened[self].resource
         return resource
@@ -44,7 +52,10 @@ class PerLoop(Generic[T]):
         """Close the resource of the running event loop; the next ``get`` makes another one."""
         held = _opened().pop(self, None)
         if held is not None:
-            await held.holder.aclose()
+            try:
+                await held.resource.aclose()
+            finally:
+                await held.holder.aclose()
 
 
 class _Held(NamedTuple):
@@ -52,12 +63,12 @@ class _Held(NamedTuple):
     holder: AsyncGenerator[Any, None]
 
 
-async def _hold(resource: T) -> AsyncGenerator[T, None]:
+async def _hold(resource: T, at_end: Callable[[T], Awaitable[None]] | None) -> AsyncGenerator[T, None]:
     """Keep a resource until ``aclose``; an event loop closes the async generators that are left when it ends."""
     try:
         yield resource
     finally:
-        await resource.aclose()
+        await (resource.aclose() if at_end is None else at_end(resource))
 
 
 _resources: RunVar["WeakKeyDictionary[PerLoop[Any], _Held]"] = RunVar("bascule_model_resources")

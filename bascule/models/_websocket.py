@@ -118,6 +118,13 @@ class ModelSocket:
             with anyio.CancelScope(shield=True):  # bounded by the connection's own close timeout
                 await connection.close()
 
+    async def drop(self) -> None:
+        """Close the socket without a goodbye, for which an event loop that ends has no time."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.transport.abort()
+            await asyncio.sleep(0)  # the transport closes in the next turn of the loop
+
     async def _connect(self, url: str, headers: Mapping[str, str]) -> ClientConnection:
         try:
             return await _Connect(

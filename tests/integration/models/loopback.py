@@ -108,7 +108,7 @@ async def _read_request(stream: anyio.abc.SocketStream) -> Seen | None:
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     while len(body) < int(headers.get("content-length", "0")):
         body += await stream.receive()
-    return Seen(path=first.split()[1], headers=headers, body=json.loads(body))
+    return Seen(path=first.split()[1], headers=headers, body=json.loads(body) if body else None)
 
 
 @asynccontextmanager

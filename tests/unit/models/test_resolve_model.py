@@ -128,7 +128,7 @@ def test_a_registered_provider_makes_the_model() -> None:
     assert resolve_model(f"{prefix}/x") is not model
 
 
-@pytest.mark.parametrize("prefix", ["openai", "scripted"])
+@pytest.mark.parametrize("prefix", ["openai", "scripted", "azure", "openai-responses"])
 def test_a_built_in_prefix_is_taken(prefix: str) -> None:
     with pytest.raises(NameTaken):
         register_provider(prefix, lambda _: ScriptedModel())
