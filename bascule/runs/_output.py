@@ -20,11 +20,15 @@ from bascule.stream import (
     SourceChunk,
     Step,
     StoppedBy,
+    StreamResponse,
     SuspendedChunk,
     TextDeltaChunk,
     ToolCallItem,
     ToolResultItem,
     Usage,
+    Wire,
+    ai_sdk_response,
+    ai_sdk_stream,
     error_to_raise,
 )
 
@@ -98,6 +102,14 @@ class AgentOutput(LiveRun[FullOutput]):
     def text_stream(self) -> AsyncIterator[str]:
         """The pieces of text alone."""
         return _Texts(self.read())
+
+    def ai_sdk_stream(self) -> AsyncIterator[Wire]:
+        """Return the run as parts of the AI SDK's UI message stream (version 5 and later)."""
+        return ai_sdk_stream(self.read())
+
+    def ai_sdk_response(self) -> StreamResponse:
+        """Return the run as a response for a web route that ``useChat`` reads."""
+        return ai_sdk_response(self.read())
 
     async def consume_stream(self) -> None:
         """Let the run go to its end without looking; never raises for a failed run."""
