@@ -81,7 +81,7 @@ def test_claude_code_lists_the_server_as_connected_over_both_transports(
     assert all(line.endswith("Connected") for line in states.values()), states
 
 
-@pytest.mark.requirement("F44")
+@pytest.mark.requirement("C04", "F44")
 def test_claude_code_calls_a_tool_and_asks_the_agent_over_stdio(claude: ClaudeCode) -> None:
     # A server over stdio inherits Claude Code's own key, which would make its agent a client of the scripted model too.
     own_model = ["--env", "BASCULE_MODEL=scripted/rules"]
@@ -89,7 +89,7 @@ def test_claude_code_calls_a_tool_and_asks_the_agent_over_stdio(claude: ClaudeCo
     ask_for_both_tools(claude)
 
 
-@pytest.mark.requirement("F44")
+@pytest.mark.requirement("C04", "F44")
 def test_claude_code_calls_a_tool_and_asks_the_agent_over_http(claude: ClaudeCode, surroundings: Surroundings) -> None:
     with serving(QUICKSTART, surroundings=surroundings) as served:
         claude("mcp", "add", "--transport", "http", "bascule", served.mcp_url)

@@ -67,7 +67,7 @@ async def visit(client: Client) -> Visit:
     )
 
 
-@pytest.mark.requirement("F47")
+@pytest.mark.requirement("C01", "F11", "F47")
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_the_official_client_lists_calls_asks_runs_and_reads_back(

@@ -33,7 +33,7 @@ def serving(app: str, *options: str, surroundings: Surroundings) -> Generator[Se
     port = free_port()
     arguments = [BASCULE, "serve", app, "--host", "127.0.0.1", "--port", str(port), *options]
     with started(arguments, env=surroundings.environment(), cwd=surroundings.project) as process:
-        process.wait_until(lambda: _answers(f"http://127.0.0.1:{port}/healthz"), what="the health check answered")
+        process.wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), what="the health check answered")
         yield Served(port=port, process=process)
 
 
@@ -47,7 +47,8 @@ def bascule(*arguments: str, surroundings: Surroundings, timeout: float = 60) ->
     return run_to_end([BASCULE, *arguments], env=surroundings.environment(), cwd=surroundings.project, timeout=timeout)
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
+    """Whether something answers a GET there with 200."""
     try:
         with DIRECT.open(url, timeout=2) as answer:
             return bool(answer.status == 200)

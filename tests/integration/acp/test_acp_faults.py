@@ -55,6 +55,7 @@ async def test_a_flood_on_stderr_does_not_stop_the_agent(fake: MakeFake, project
         assert len(coder.stderr) <= 64 * 1024
 
 
+@pytest.mark.requirement("F69")
 @pytest.mark.parametrize("child", [False, True], ids=["alone", "while a child holds its output open"])
 async def test_an_agent_that_dies_in_a_turn_is_an_error_with_its_last_words(
     fake: MakeFake, project: Path, child: bool
@@ -98,6 +99,7 @@ async def test_an_agent_that_says_goodbye_on_stdout_and_exits_is_an_error_with_i
     assert caught.value.exit_code == 0
 
 
+@pytest.mark.requirement("F68")
 async def test_a_missing_command_says_how_to_install_it(project: Path) -> None:
     async with AcpAgent("codex", command="no-such-agent --acp", cwd=project) as coder:
         with pytest.raises(errors.AcpCommandNotFound, match=r"'no-such-agent'.*npm install -g") as caught:
@@ -127,6 +129,7 @@ async def test_another_protocol_version_is_refused(fake: MakeFake, project: Path
     assert await agent.received("session/new") == []
 
 
+@pytest.mark.requirement("F70")
 @pytest.mark.parametrize("method", ["initialize", "session/new"])
 async def test_an_agent_that_does_not_start_in_time_is_ended(fake: MakeFake, project: Path, method: str) -> None:
     agent = fake(silent=[method])
@@ -137,6 +140,7 @@ async def test_an_agent_that_does_not_start_in_time_is_ended(fake: MakeFake, pro
     assert alive(await agent.pids()) == []
 
 
+@pytest.mark.requirement("F70")
 async def test_an_agent_without_progress_is_stopped(fake: MakeFake, project: Path) -> None:
     agent = fake([{"text": "half"}, {"wait_cancel": True}])
     async with agent_of(agent, project, idle_timeout=0.3) as coder:
@@ -163,6 +167,7 @@ async def test_a_turn_that_takes_too_long_is_stopped_although_there_is_progress(
     assert len(await agent.received("initialize")) == 1
 
 
+@pytest.mark.requirement("F36")
 async def test_a_cancelled_run_ends_as_canceled_with_its_last_words_and_the_session_goes_on(
     fake: MakeFake, project: Path
 ) -> None:
@@ -241,6 +246,7 @@ async def test_leaving_the_output_stops_the_run(fake: MakeFake, project: Path) -
     assert len(await agent.received("session/cancel")) == 1
 
 
+@pytest.mark.requirement("F39")
 @pytest.mark.parametrize("stubborn", [False, True], ids=["an obedient agent", "one that ignores everything"])
 async def test_nothing_is_alive_after_close(fake: MakeFake, project: Path, stubborn: bool) -> None:
     agent = fake([{"spawn": 300}, {"spawn": 300, "holds_stdout": True}, {"text": "up"}], ignore_end_of_input=stubborn)

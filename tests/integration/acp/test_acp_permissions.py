@@ -56,6 +56,7 @@ async def option_taken(fake: FakeAcpAgent) -> Any:
     return [outcome.get("optionId", outcome["outcome"]) for outcome in outcomes]
 
 
+@pytest.mark.requirement("F37")
 async def test_asking_suspends_the_run_and_an_approval_goes_on_with_the_same_turn(
     fake: MakeFake, project: Path, note: Path
 ) -> None:
@@ -176,6 +177,7 @@ async def test_an_agent_that_dies_while_a_question_is_open_fails_the_answer(fake
     assert caught.value.exit_code == 4
 
 
+@pytest.mark.requirement("F37")
 @pytest.mark.parametrize(
     ("permissions", "text", "taken"), [("allow", "changed", "once"), ("deny", "left", "no")], ids=["allow", "deny"]
 )
@@ -305,6 +307,7 @@ async def refused(fake: FakeAcpAgent) -> bool:
 ESCAPES = ["../outside.txt", "/etc/passwd", "link/outside.txt", "dangling", "file"]
 
 
+@pytest.mark.requirement("F38")
 @pytest.mark.parametrize("path", ESCAPES)
 @pytest.mark.parametrize("action", ["read", "write"])
 async def test_files_outside_are_out_of_reach(fake: MakeFake, project: Path, path: str, action: str) -> None:
@@ -381,7 +384,7 @@ class AskingChannel(SilentChannel):
         return Answer("accept", {"approve": self._approve})
 
 
-@pytest.mark.requirement("C03")
+@pytest.mark.requirement("C03", "F40")
 @pytest.mark.parametrize(("approve", "text"), [(True, "changed"), (False, "left")])
 async def test_as_a_tool_it_asks_the_person_behind_the_caller(
     fake: MakeFake, project: Path, note: Path, approve: bool, text: str

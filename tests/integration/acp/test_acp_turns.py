@@ -65,6 +65,7 @@ async def test_a_turn_is_a_stream_like_any_agents(fake: MakeFake, project: Path)
     assert prompt["params"]["prompt"] == [{"type": "text", "text": "Look."}]
 
 
+@pytest.mark.requirement("F36")
 async def test_everything_arrives_in_order_before_the_result(fake: MakeFake, project: Path) -> None:
     async with agent_of(fake([{"numbers": 200}]), project) as coder:
         output = coder.stream("Count.")

@@ -24,7 +24,7 @@ def entry_for(app: Path) -> dict[str, Any]:
     return {"command": python, "args": ["-m", "bascule", "run", str(app)]}
 
 
-@pytest.mark.requirement("F41")
+@pytest.mark.requirement("C04", "F41")
 def test_cursor_gets_an_entry_that_was_started_as_cursor_starts_it(app: Path, surroundings: Surroundings) -> None:
     file = surroundings.home / ".cursor" / "mcp.json"
     file.parent.mkdir()

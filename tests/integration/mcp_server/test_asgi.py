@@ -74,6 +74,7 @@ def loopback(app: ASGIApp, **options: Any) -> TestClient:
     return TestClient(app, base_url="http://127.0.0.1:8000", **options)
 
 
+@pytest.mark.requirement("F12")
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 def test_both_spellings_of_the_path_answer_without_a_redirect(path: str) -> None:
     assert modern_tools(loopback(server().asgi()), path) == ["add", "whoami"]
@@ -91,6 +92,7 @@ def test_the_root_can_be_the_path() -> None:
     assert modern_tools(loopback(server().asgi(path="/")), "/") == ["add", "whoami"]
 
 
+@pytest.mark.requirement("F13")
 @pytest.mark.parametrize("framework", [FastAPI, Starlette])
 @pytest.mark.parametrize("prefix", ["/api", "/a/b"])
 def test_it_can_be_mounted_anywhere_without_a_lifespan(framework: Callable[[], Any], prefix: str) -> None:
@@ -134,6 +136,7 @@ def test_a_request_without_session_is_served_as_it_is() -> None:
     assert "mcp-session-id" not in answer.headers
 
 
+@pytest.mark.requirement("F60")
 @pytest.mark.parametrize("body", ["{broken", "[]", '"initialize"', ""])
 def test_a_body_that_is_no_message_is_refused_and_the_server_goes_on(body: str) -> None:
     with loopback(server().asgi()) as client:
@@ -147,6 +150,7 @@ def test_a_body_that_is_too_large_is_refused() -> None:
     assert answer.status_code == 413
 
 
+@pytest.mark.requirement("F59")
 def test_an_unknown_protocol_version_is_answered_with_those_that_are_known() -> None:
     message = modern("tools/list")
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2099-01-01"  # type: ignore[index]
@@ -246,6 +250,7 @@ def test_without_auth_the_caller_is_anonymous() -> None:
     assert answer.json()["result"]["content"][0]["text"] == "anonymous anonymous"
 
 
+@pytest.mark.requirement("F35")
 def test_a_verified_identity_reaches_tools_and_owns_what_they_store() -> None:
     message = modern("tools/call", name="whoami", arguments={})
     client = loopback(server().asgi(auth=Headers()))
@@ -338,6 +343,7 @@ async def _calling(app: ASGIApp, message: dict[str, Any]) -> AsyncGenerator[anyi
         yield leave
 
 
+@pytest.mark.requirement("F63")
 async def test_a_call_ends_when_its_client_leaves() -> None:
     running, stopped = anyio.Event(), anyio.Event()
 

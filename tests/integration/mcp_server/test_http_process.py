@@ -134,6 +134,7 @@ def test_a_call_in_flight_is_answered() -> None:
     assert (code, log) == (0, "")
 
 
+@pytest.mark.requirement("F64")
 @pytest.mark.parametrize("tool", ["block", "block_loop", "stubborn"])
 def test_a_call_that_does_not_end_is_cut_off(tool: str) -> None:
     with served(grace=0.2) as server, beside() as threads:

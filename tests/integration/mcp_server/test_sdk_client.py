@@ -178,6 +178,7 @@ async def test_pictures_sound_and_files_are_blocks_of_their_own(era: str) -> Non
     assert kinds == [TextContent, ImageContent, AudioContent, EmbeddedResource]
 
 
+@pytest.mark.requirement("F61")
 @ERAS
 async def test_wrong_arguments_are_told_to_the_model(era: str) -> None:
     async with connected(server(), era) as client:
@@ -202,6 +203,7 @@ async def test_a_tools_own_no_is_shown_as_it_is_and_other_failures_without_secre
     assert error_id in caplog.text
 
 
+@pytest.mark.requirement("F62")
 @ERAS
 async def test_an_unknown_tool_is_an_error_of_the_protocol(era: str) -> None:
     async with connected(server(), era) as client:
@@ -389,6 +391,7 @@ def tutor(memory: Memory | None = None) -> Agent:
     return Agent("tutor", description="Explains sums.", model=ScriptedModel(turns), tools=[add], memory=memory)
 
 
+@pytest.mark.requirement("F25")
 @ERAS
 async def test_an_agent_answers_as_text_and_tells_its_steps(era: str) -> None:
     told = list[str | None]()
@@ -414,6 +417,7 @@ async def test_an_agent_that_fails_is_an_error_that_a_model_can_read(era: str) -
     assert "out of order" in text_of(answer)
 
 
+@pytest.mark.requirement("F26")
 @ERAS
 async def test_cancelling_a_question_stops_the_agents_tool(era: str) -> None:
     running, stopped = anyio.Event(), anyio.Event()
@@ -436,6 +440,7 @@ async def test_cancelling_a_question_stops_the_agents_tool(era: str) -> None:
         await stopped.wait()
 
 
+@pytest.mark.requirement("F31")
 @ERAS
 async def test_a_workflow_takes_its_input_flat(era: str) -> None:
     class Order(BaseModel):
@@ -463,6 +468,7 @@ async def test_a_workflow_takes_its_input_flat(era: str) -> None:
     assert wrong.is_error
 
 
+@pytest.mark.requirement("F29")
 @ERAS
 async def test_conversations_are_read_back_and_anothers_is_like_none(era: str) -> None:
     async with Memory(storage="sqlite://") as memory:

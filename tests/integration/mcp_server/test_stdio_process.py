@@ -72,6 +72,7 @@ def served(command: list[str] | None = None) -> Generator[Server]:
             p.kill()
 
 
+@pytest.mark.requirement("F10")
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 async def test_nothing_but_the_protocol_goes_over_stdout(era: str) -> None:
     server = StdioServerParameters(command=sys.executable, args=[APP], env=ENVIRONMENT)
@@ -82,6 +83,7 @@ async def test_nothing_but_the_protocol_goes_over_stdout(era: str) -> None:
     assert block.text == "5"
 
 
+@pytest.mark.requirement("F10")
 def test_the_first_byte_is_a_brace_whatever_is_printed_at_import() -> None:
     with served() as server:
         server.send(INITIALIZE)
@@ -93,6 +95,7 @@ def test_the_first_byte_is_a_brace_whatever_is_printed_at_import() -> None:
     assert b"printed by a child" in log
 
 
+@pytest.mark.requirement("F60")
 def test_a_line_that_is_no_json_is_answered_and_the_server_goes_on() -> None:
     with served() as server:
         server.send(b"{broken", INITIALIZE)
@@ -113,6 +116,7 @@ def test_json_that_is_no_message_is_an_invalid_request() -> None:
     assert [(error["id"], error["error"]["code"]) for error in errors] == [(id, -32600) for id in lines.values()]
 
 
+@pytest.mark.requirement("F59")
 def test_an_unknown_protocol_version_is_answered_with_one_that_is_known() -> None:
     with served() as server:
         opening: Any = json.loads(json.dumps(INITIALIZE))
@@ -142,6 +146,7 @@ def test_an_idle_server_ends(end: "str | signal.Signals") -> None:
     assert b"Traceback" not in log
 
 
+@pytest.mark.requirement("F64")
 @pytest.mark.parametrize("end", ["eof", signal.SIGTERM])
 @pytest.mark.parametrize(("tool", "said"), [("block", "blocking"), ("block_loop", "blocking"), ("wait", "waiting")])
 def test_a_server_ends_whatever_its_tools_do(tool: str, said: str, end: "str | signal.Signals") -> None:
@@ -165,6 +170,7 @@ def test_a_second_signal_ends_the_server_at_once() -> None:
     assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM, 0)
 
 
+@pytest.mark.requirement("F65")
 def test_a_server_ends_with_its_parent() -> None:
     """The grandparent keeps stdin open, so that only the parent's death can tell."""
     starter = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, {APP!r}])\ntime.sleep(60)\n"

@@ -59,6 +59,7 @@ async def refused(model: OpenAIChat) -> ModelError:
     return caught.value
 
 
+@pytest.mark.requirement("F19")
 async def test_an_answer_is_streamed_with_usage_id_and_model(server: LoopbackServer, model: OpenAIChat) -> None:
     usage = {
         "prompt_tokens": 7,

@@ -93,6 +93,7 @@ async def test_a_signal_is_a_negative_exit_code() -> None:
             assert await process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.requirement("F39")
 @pytest.mark.parametrize(
     "script",
     [

@@ -187,6 +187,7 @@ async def test_every_reader_sees_everything_also_after_the_end() -> None:
     assert [chunk.type async for chunk in output.read(after=2)] == seen[0][2:]
 
 
+@pytest.mark.requirement("A15")
 async def test_stopping_a_run_stops_the_subagent_and_its_tool() -> None:
     started = anyio.Event()
 

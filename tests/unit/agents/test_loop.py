@@ -149,7 +149,7 @@ async def test_calls_and_results_always_pair() -> None:
     assert sorted(item.tool_call_id for item in full.tool_results) == [item.tool_call_id for item in full.tool_calls]
 
 
-@pytest.mark.requirement("F24", "A03")
+@pytest.mark.requirement("F24")
 async def test_the_loop_ends_at_max_steps_and_says_so() -> None:
     model = ScriptedModel([{"tool_calls": [call("add", a=1, b=2)], "times": 99}])
     full = await Agent("a", tools=[add], model=model).generate("go", max_steps=3)
@@ -249,6 +249,7 @@ async def test_tools_of_one_step_run_at_once_and_report_as_they_end() -> None:
     assert [getattr(part, "tool_call_id", None) for part in turn.parts[:2]] == ["1", "2"]
 
 
+@pytest.mark.requirement("A34")
 async def test_concurrency_one_runs_tools_one_after_another() -> None:
     running: list[int] = []
     most: list[int] = []
@@ -306,7 +307,6 @@ async def test_a_subagent_is_a_tool_and_its_events_are_in_the_stream() -> None:
     assert (await output.tool_results)[0].result == "the answer"
 
 
-@pytest.mark.requirement("A17")
 async def test_the_prompt_holds_instructions_system_context_and_messages_in_this_order() -> None:
     model = ScriptedModel([{"text": "ok"}])
     agent = Agent("a", instructions="Be brief.", model=model)

@@ -81,6 +81,7 @@ async def test_a_verified_caller_owns_the_thread_whatever_the_option_says(memory
     assert await memory.get_thread("t", resource_id="issuer|ann") is not None
 
 
+@pytest.mark.requirement("A23")
 async def test_title_and_metadata_of_the_thread_are_kept(memory: Memory) -> None:
     agent = Agent("a", model=ScriptedModel([{"text": "ok"}]), memory=memory)
     await agent.generate("hi", memory={"thread": {"id": "t", "title": "Sums", "metadata": {"x": 1}}, "resource": "me"})
@@ -117,6 +118,7 @@ class Breaking:
         raise OSError("gone")
 
 
+@pytest.mark.requirement("A15")
 @pytest.mark.parametrize("wait", [True, False])
 async def test_what_a_stopped_or_failed_run_said_is_kept(memory: Memory, wait: bool) -> None:
     model = Breaking(wait=wait)

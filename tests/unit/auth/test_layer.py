@@ -64,6 +64,7 @@ class Says:
         return principal.expires_at or now
 
 
+@pytest.mark.requirement("F34")
 async def test_d01_without_a_token_the_challenge_says_what_to_bring_and_no_error() -> None:
     app = App()
     response = await send(guard().protect(app))
@@ -104,6 +105,7 @@ async def test_two_authorization_headers_are_refused() -> None:
     assert (response.status_code, reason(response)) == (401, "malformed")
 
 
+@pytest.mark.requirement("F34")
 async def test_a_wrong_token_is_answered_with_error_reason_and_metadata() -> None:
     response = await send(guard().protect(App()), token(claims(exp=NOW - 100)))
     challenge = parameters(response)

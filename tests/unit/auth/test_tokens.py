@@ -151,6 +151,7 @@ async def test_header_fields_of_the_wrong_type_are_malformed(header: dict[str, o
     assert await refused(token(raw_header=raw)) == "malformed"
 
 
+@pytest.mark.requirement("F66")
 @pytest.mark.parametrize(
     ("exp", "expected"),
     [
@@ -204,6 +205,7 @@ async def test_d13_clocks_may_differ_by_the_leeway() -> None:
     await accepted(token(claims(nbf=NOW + 29, iat=NOW + 29)))
 
 
+@pytest.mark.requirement("F32", "F67")
 @pytest.mark.parametrize(
     ("issuer", "expected"),
     [
@@ -229,6 +231,7 @@ async def test_d14_an_issuer_with_a_slash_is_kept_as_configured() -> None:
     assert await refused(token(), issuer=f"{ISSUER}/") == "wrong_issuer"
 
 
+@pytest.mark.requirement("F32", "F67")
 @pytest.mark.parametrize(
     ("audience", "expected"),
     [

@@ -29,6 +29,7 @@ def test_tools_agents_and_workflows_are_tools() -> None:
     assert list(server.catalogue.tools) == ["add", "ask_claude_code", "run_w_1"]
 
 
+@pytest.mark.requirement("F54")
 def test_two_things_under_one_name_are_refused_by_both_names() -> None:
     with pytest.raises(NameTaken, match=r"agent 'b'.*tool 'ask_b'"):
         McpServer("s", tools=[named("ask_b")], agents=[Agent("b")])

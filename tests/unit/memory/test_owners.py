@@ -48,6 +48,7 @@ async def prepared() -> Memory:
     return memory
 
 
+@pytest.mark.requirement("F27")
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_foreign_thread_answers_like_an_unknown_one_and_is_untouched(name: str) -> None:
     async with await prepared() as memory:

@@ -55,6 +55,7 @@ def test_a_url_that_cannot_be_used_is_refused_with_what_can(url: str, words: str
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.requirement("F27")
 def test_every_method_of_the_port_and_of_the_adapter_takes_the_owner_without_a_default() -> None:
     adapter = type(storage.open("sqlite://").memory)
     for kind in (MemoryStore, adapter):

@@ -141,6 +141,7 @@ ESCAPES = [
 ]
 
 
+@pytest.mark.requirement("F38")
 @pytest.mark.parametrize("escape", ESCAPES)
 async def test_a_path_that_leads_outside_is_refused_and_nothing_outside_changes(
     root: Path, outside: Path, escape: Callable[[Path, Path], str]
