@@ -70,7 +70,7 @@ RICH = (
         block(0, type="thinking", thinking="", signature=""),
         delta(0, "thinking_delta", thinking="h\u00e4"),
         delta(0, "signature_delta", signature="sig"),
-        delta(0, "signature_delta", signature="ned"),
+        delta(0, "signature_delta", signature="-end"),
         close(0),
         block(1, type="redacted_thinking", data="hidden"),
         close(1),
@@ -95,7 +95,7 @@ def test_everything_a_stream_may_hold_becomes_parts() -> None:
     assert read(RICH) == (
         [
             ReasoningDelta("h\u00e4"),
-            ReasoningDelta("", {"anthropic": {"signature": "signed"}}),
+            ReasoningDelta("", {"anthropic": {"signature": "sig-end"}}),
             ReasoningDelta("", {"anthropic": {"redactedData": "hidden"}}),
             TextDelta("\u4f60\u597d"),
             ToolCallDelta("t1", "add", ""),
