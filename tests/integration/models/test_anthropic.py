@@ -11,7 +11,7 @@ import pytest
 
 from bascule import Agent, tool
 from bascule.errors import ConfigurationError, ModelError
-from bascule.messages import Message, ReasoningPart, TextPart, ToolCallPart, normalize
+from bascule.messages import JsonObject, Message, ReasoningPart, TextPart, ToolCallPart, normalize
 from bascule.models import (
     AnthropicMessages,
     Finish,
@@ -26,6 +26,7 @@ from bascule.models import (
     Usage,
     resolve_model,
 )
+from bascule.stream import RawChunk
 from tests.integration.models.anthropic_wire import (
     BEGIN,
     PING,
@@ -178,6 +179,33 @@ async def test_an_agent_sends_every_block_of_thinking_back_unchanged(
         {"type": "redacted_thinking", "data": "r1"},
         {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1, "b": 2}},
     ]
+
+
+@pytest.mark.requirement("A35")
+async def test_an_agents_provider_options_reach_the_server_they_name(
+    server: LoopbackServer, model: AnthropicMessages
+) -> None:
+    thinking = {"type": "adaptive", "display": "summarized"}
+    options: JsonObject = {"anthropic": {"thinking": thinking, "container": "c1"}, "openai": {"user": "u1"}}
+    server.replies.append(answer())
+
+    await Agent("tutor", model=model).generate("hi", provider_options=options)
+
+    body = server.requests[0].body
+    assert (body["thinking"], body["container"]) == (thinking, "c1")
+    assert "user" not in body
+
+
+@pytest.mark.requirement("A22")
+async def test_an_agent_shows_the_events_of_the_server_on_request(
+    server: LoopbackServer, model: AnthropicMessages
+) -> None:
+    server.replies.append(answer("ok"))
+
+    chunks = [chunk async for chunk in Agent("tutor", model=model).stream("hi", include_raw_chunks=True)]
+
+    raw = [chunk.value for chunk in chunks if isinstance(chunk, RawChunk)]
+    assert raw == [BEGIN, PING, block(0, type="text", text=""), said("ok"), close(0), end(), STOP]
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])

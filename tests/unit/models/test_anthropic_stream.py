@@ -246,6 +246,7 @@ def test_nothing_counts_after_the_end() -> None:
     assert read(sse(*said("x"), tail(), STOP, *said("y"))) == ([TextDelta("x"), Finish("stop")], None)
 
 
+@pytest.mark.requirement("A22")
 def test_raw_events_are_sent_when_they_are_wanted() -> None:
     event = delta(0, "text_delta", text="x")
 

@@ -223,6 +223,7 @@ def test_refusals_and_sources_are_told() -> None:
     assert parts[2] == Finish("stop", provider_metadata={"openai": {"refusal": True, "service_tier": "t"}})
 
 
+@pytest.mark.requirement("A22")
 def test_raw_events_are_sent_when_they_are_wanted() -> None:
     event = chunk({"content": "x"}, "stop")
 

@@ -326,6 +326,7 @@ def test_odd_events_are_skipped(odd: object) -> None:
     assert parts == [TextDelta("x"), Finish("stop", Usage(), None, "resp_1", "m-1")]
 
 
+@pytest.mark.requirement("A22")
 def test_raw_events_are_sent_when_they_are_wanted() -> None:
     parts, _ = read(sse(text("x"), ended()), include_raw=True)
 

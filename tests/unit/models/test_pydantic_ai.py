@@ -168,6 +168,7 @@ async def test_arguments_that_are_no_json_are_told_as_they_are() -> None:
     assert ToolCall("t1", "add", "{bro") in parts
 
 
+@pytest.mark.requirement("A22")
 async def test_raw_events_are_sent_when_they_are_wanted() -> None:
     parts = await collect(bridged(Asked("x")), ModelCall(messages=normalize("hi"), include_raw=True))
 
