@@ -101,8 +101,8 @@ def installed() -> bool:
 
 def is_pydantic_ai_model(value: object) -> "TypeGuard[Model]":
     """Whether this is a model object of pydantic-ai; does not import it, for such an object cannot exist before."""
-    models = sys.modules.get("pydantic_ai.models")
-    return models is not None and isinstance(value, models.Model)
+    kind = getattr(sys.modules.get("pydantic_ai.models"), "Model", None)  # absent while another thread imports it
+    return kind is not None and isinstance(value, kind)
 
 
 def knows_provider(prefix: str) -> bool:

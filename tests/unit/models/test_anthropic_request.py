@@ -214,6 +214,8 @@ def test_ids_of_another_provider_are_made_fit() -> None:
         (tool_call(model_output={"type": "text", "value": "short"}), "short", False),
         (tool_call(model_output={"type": "content", "value": [{"type": "odd"}]}), "[odd]", False),
         (tool_call(model_output={"type": "content", "value": []}), "", False),
+        (tool_call(model_output={"type": "content", "value": "all"}), "all", False),
+        (tool_call(model_output={"type": "content", "value": ["odd", {"text": " "}]}), "odd\n ", False),
     ],
 )
 def test_every_call_has_an_answer(part: ToolCallPart, content: str, failed: bool) -> None:
