@@ -1,10 +1,10 @@
 """The live output of a run: read it while it happens, await it for the whole."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 from bascule.context import CancelToken
-from bascule.messages import Message, new_id
+from bascule.messages import JsonObject, JsonValue, Message, Part, ReasoningPart, new_id
 from bascule.runs._live import LiveRun
 from bascule.stream import (
     AbortChunk,
@@ -13,6 +13,9 @@ from bascule.stream import (
     FileChunk,
     FinishChunk,
     FullOutput,
+    ModelResponse,
+    ObjectChunk,
+    ObjectResultChunk,
     PendingCall,
     RunFinishReason,
     RunFold,
@@ -25,6 +28,7 @@ from bascule.stream import (
     TextDeltaChunk,
     ToolCallItem,
     ToolResultItem,
+    TripwireChunk,
     Usage,
     Wire,
     ai_sdk_response,
@@ -78,6 +82,7 @@ class AgentOutput(LiveRun[FullOutput]):
         self.message_id: str = message_id or new_id()
         self.trace_id = trace_id
         self.extras: RunExtras = RunExtras()
+        self._whole: FullOutput | None = None
 
     def _end(self, error: BaseException | None) -> None:
         log = self.log
@@ -103,6 +108,16 @@ class AgentOutput(LiveRun[FullOutput]):
         """The pieces of text alone."""
         return _Texts(self.read())
 
+    @property
+    def object_stream(self) -> AsyncIterator[JsonValue]:
+        """The structured answer, as far as it is known, each time that more of it is known."""
+        return _Objects(self.read())
+
+    @property
+    def element_stream(self) -> AsyncIterator[JsonValue]:
+        """The elements of a structured answer that is a list, each as soon as it is complete."""
+        return _Elements(self.read())
+
     def ai_sdk_stream(self) -> AsyncIterator[Wire]:
         """Return the run as parts of the AI SDK's UI message stream (version 5 and later)."""
         return ai_sdk_stream(self.read())
@@ -127,10 +142,16 @@ class AgentOutput(LiveRun[FullOutput]):
 
     def snapshot(self) -> FullOutput:
         """Return what the run has come to so far, without waiting."""
+        if self._whole is not None:
+            return self._whole
+        closed = self.log.closed
         state = RunFold(run_id=self.run_id, message_id=self.message_id)
         for chunk in self.log.chunks:
             state.apply(chunk)
-        return state.output(messages=self.extras.messages, remembered_messages=self.extras.remembered)
+        output = state.output(messages=self.extras.messages, remembered_messages=self.extras.remembered)
+        if closed:
+            self._whole = output
+        return output
 
     # --- single values; awaiting one drives the run, and none raises for a failed one ---
 
@@ -143,6 +164,11 @@ class AgentOutput(LiveRun[FullOutput]):
     def error(self) -> Exception | None:
         """The exception of a failed run, as far as it is known now."""
         return self.snapshot().error
+
+    @property
+    def tripwire(self) -> TripwireChunk | None:
+        """What a processor said when it stopped the run, as far as it is known now."""
+        return self.snapshot().tripwire
 
     @property
     def text(self) -> Awaitable[str]:
@@ -209,6 +235,41 @@ class AgentOutput(LiveRun[FullOutput]):
         """Await for what the developer should know."""
         return self._value(lambda output: output.warnings)
 
+    @property
+    def reasoning(self) -> Awaitable[tuple[ReasoningPart, ...]]:
+        """Await for the blocks of reasoning of all steps."""
+        return self._value(lambda output: output.reasoning)
+
+    @property
+    def content(self) -> Awaitable[tuple[Part, ...]]:
+        """Await for what the last step added to the turn, in order."""
+        return self._value(lambda output: output.content)
+
+    @property
+    def object(self) -> Awaitable[JsonValue]:
+        """Await for the structured answer."""
+        return self._value(lambda output: output.object)
+
+    @property
+    def response(self) -> Awaitable[ModelResponse]:
+        """Await for where the last step's answer came from."""
+        return self._value(lambda output: output.response)
+
+    @property
+    def provider_metadata(self) -> Awaitable[JsonObject | None]:
+        """Await for the provider's own entries of the last step."""
+        return self._value(lambda output: output.provider_metadata)
+
+    @property
+    def usage_by_model(self) -> Awaitable[Mapping[str, Usage]]:
+        """Await for tokens of the run's steps by ``provider/model``."""
+        return self._value(lambda output: output.usage_by_model)
+
+    @property
+    def suspend_payload(self) -> Awaitable[JsonValue]:
+        """Await for what the first waiting call says of what it waits for."""
+        return self._value(lambda output: output.suspend_payload)
+
     async def _value(self, pick: Callable[[FullOutput], _T]) -> _T:
         return pick(await self.result())
 
@@ -229,3 +290,48 @@ class _Texts:
             chunk = await anext(self._chunks)
             if isinstance(chunk, TextDeltaChunk):
                 return chunk.text
+
+
+class _Objects:
+    """The partial objects alone."""
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self, chunks: AsyncIterator[Chunk]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> "_Objects":
+        return self
+
+    async def __anext__(self) -> JsonValue:
+        while True:
+            chunk = await anext(self._chunks)
+            if isinstance(chunk, ObjectChunk):
+                return chunk.object
+
+
+class _Elements:
+    """The elements of a list; one is complete when the next one begins, or when the list is."""
+
+    __slots__ = ("_chunks", "_count", "_ready")
+
+    def __init__(self, chunks: AsyncIterator[Chunk]) -> None:
+        self._chunks = chunks
+        self._count = 0
+        self._ready: list[JsonValue] = []
+
+    def __aiter__(self) -> "_Elements":
+        return self
+
+    async def __anext__(self) -> JsonValue:
+        while not self._ready:
+            chunk = await anext(self._chunks)
+            if isinstance(chunk, ObjectChunk | ObjectResultChunk):
+                self._take(chunk.object, whole=isinstance(chunk, ObjectResultChunk))
+        return self._ready.pop(0)
+
+    def _take(self, value: JsonValue, *, whole: bool) -> None:
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            complete = len(value) if whole else len(value) - 1
+            self._ready += value[self._count : complete]
+            self._count = max(self._count, complete)

@@ -1,36 +1,26 @@
-"""What a run came to: the fold of its stream."""
+"""What a run came to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from bascule.errors import AgentRunError, ModelError
-from bascule.messages import JsonValue, Message
-from bascule.stream._acp_chunks import AcpNoticeChunk
-from bascule.stream._agent_chunks import (
-    AbortChunk,
-    ErrorChunk,
-    FinishChunk,
-    RunFinishReason,
-    StartChunk,
-    StepFinishChunk,
-    StepStartChunk,
-    StoppedBy,
-)
-from bascule.stream._chunk import Chunk
-from bascule.stream._content_chunks import FileChunk, ReasoningDeltaChunk, SourceChunk, TextDeltaChunk
-from bascule.stream._tool_chunks import (
-    PendingCall,
-    SuspendedChunk,
-    ToolCallChunk,
-    ToolErrorChunk,
-    ToolErrorKind,
-    ToolOutputDeniedChunk,
-    ToolResultChunk,
-)
+from bascule.messages import JsonObject, JsonValue, Message, Part, ReasoningPart
+from bascule.stream._agent_chunks import RunFinishReason, StoppedBy
+from bascule.stream._content_chunks import FileChunk, SourceChunk
+from bascule.stream._control_chunks import TripwireChunk
+from bascule.stream._tool_chunks import PendingCall, ToolErrorKind
 from bascule.stream._usage import NO_USAGE, Usage
 
-__all__ = ["FullOutput", "RunFold", "RunStatus", "Step", "ToolCallItem", "ToolResultItem", "error_to_raise", "fold"]
+__all__ = [
+    "FullOutput",
+    "ModelResponse",
+    "RunStatus",
+    "Step",
+    "ToolCallItem",
+    "ToolResultItem",
+    "error_to_raise",
+]
 
 RunStatus: TypeAlias = Literal["running", "success", "failed", "canceled", "suspended", "tripwire"]
 
@@ -69,12 +59,33 @@ class ToolResultItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponse:
+    """Where an answer came from, and when; what the provider did not say is empty."""
+
+    id: str | None = None
+    timestamp: str = field(default="", compare=False)
+    provider: str = ""
+    model_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One model call with the tools that it asked for; ``number`` counts from 0."""
+    """One model call with the tools that it asked for; ``number`` counts from 0.
+
+    Attributes:
+        content: what the step added to the turn, in order; empty when the run was read from a wire.
+        reasoning: its blocks of reasoning.
+        response: where the answer came from.
+        provider_metadata: the provider's own entries.
+    """
 
     number: int
     text: str = ""
     reasoning_text: str = ""
+    content: tuple[Part, ...] = ()
+    reasoning: tuple[ReasoningPart, ...] = ()
+    response: ModelResponse = ModelResponse()
+    provider_metadata: JsonObject | None = None
     tool_calls: tuple[ToolCallItem, ...] = ()
     tool_results: tuple[ToolResultItem, ...] = ()
     finish_reason: RunFinishReason = "unknown"
@@ -98,6 +109,8 @@ class FullOutput:
         error: the exception, when status is ``failed``.
         pending: the calls that wait for an answer, when status is ``suspended``.
         warnings: what the developer should know.
+        object: the structured answer.
+        tripwire: what a processor said when it stopped the run.
         messages: the conversation's messages that this run added, as they are stored.
         remembered_messages: the messages that memory contributed to the prompt.
     """
@@ -119,6 +132,8 @@ class FullOutput:
     error: Exception | None = field(default=None, compare=False)
     pending: tuple[PendingCall, ...] = ()
     warnings: tuple[str, ...] = ()
+    object: JsonValue = None
+    tripwire: TripwireChunk | None = None
     messages: tuple[Message, ...] = ()
     remembered_messages: tuple[Message, ...] = ()
 
@@ -127,197 +142,39 @@ class FullOutput:
         """The same as ``usage``: the whole run."""
         return self.usage
 
+    @property
+    def usage_by_model(self) -> Mapping[str, Usage]:
+        """Tokens of the run's steps by ``provider/model``."""
+        by_model: dict[str, Usage] = {}
+        for step in self.steps:
+            name = f"{step.response.provider}/{step.response.model_id}".strip("/") or "unknown"
+            by_model[name] = by_model.get(name, NO_USAGE) + step.usage
+        return by_model
 
-def fold(chunks: Iterable[Chunk]) -> FullOutput:
-    """Return what a run came to, from its events; may be called on an unfinished run."""
-    state = RunFold()
-    for chunk in chunks:
-        state.apply(chunk)
-    return state.output()
+    @property
+    def reasoning(self) -> tuple[ReasoningPart, ...]:
+        """The blocks of reasoning of all steps."""
+        return tuple(part for step in self.steps for part in step.reasoning)
 
+    @property
+    def content(self) -> tuple[Part, ...]:
+        """What the last step added to the turn, in order."""
+        return self.steps[-1].content if self.steps else ()
 
-class RunFold:
-    """Takes a run's events one by one and knows its result at any moment.
+    @property
+    def response(self) -> ModelResponse:
+        """Where the last step's answer came from."""
+        return self.steps[-1].response if self.steps else ModelResponse()
 
-    Args:
-        run_id: the run, as long as no event has named it.
-        message_id: the id of its answer, likewise.
-    """
+    @property
+    def provider_metadata(self) -> JsonObject | None:
+        """The provider's own entries of the last step."""
+        return self.steps[-1].provider_metadata if self.steps else None
 
-    def __init__(self, *, run_id: str = "", message_id: str = "") -> None:
-        self._run_id = run_id
-        self._message_id = message_id
-        self._status: RunStatus = "running"
-        self._finish_reason: RunFinishReason = "unknown"
-        self._stopped_by: StoppedBy | None = None
-        self._error_seen: Exception | None = None
-        self._pending: tuple[PendingCall, ...] = ()
-        self._usage = NO_USAGE
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._all_text: list[str] = []
-        self._all_reasoning: list[str] = []
-        self._calls: list[ToolCallItem] = []
-        self._results: list[ToolResultItem] = []
-        self._steps: list[Step] = []
-        self._step_from = (0, 0)
-        self._sources: list[SourceChunk] = []
-        self._files: list[FileChunk] = []
-        self._warnings: list[str] = []
-
-    def apply(self, chunk: Chunk) -> None:
-        """Take the next event; kinds that carry no result are passed over."""
-        handler = self._table.get(type(chunk))
-        if handler is not None:
-            handler(self, chunk)
-
-    def output(
-        self, *, messages: tuple[Message, ...] = (), remembered_messages: tuple[Message, ...] = ()
-    ) -> FullOutput:
-        """Return the result so far, with the conversation's messages, which no event carries."""
-        last = "".join(self._text) if self._text or not self._steps else self._steps[-1].text
-        return FullOutput(
-            run_id=self._run_id,
-            message_id=self._message_id,
-            status=self._status,
-            text=last,
-            all_text="".join(self._all_text),
-            reasoning_text="".join(self._all_reasoning),
-            sources=tuple(self._sources),
-            files=tuple(self._files),
-            tool_calls=tuple(self._calls),
-            tool_results=tuple(self._results),
-            steps=tuple(self._steps),
-            usage=self._usage,
-            finish_reason=self._finish_reason,
-            stopped_by=self._stopped_by,
-            error=self._error_seen,
-            pending=self._pending,
-            warnings=tuple(self._warnings),
-            messages=messages,
-            remembered_messages=remembered_messages,
-        )
-
-    def _start(self, chunk: StartChunk) -> None:
-        self._run_id, self._message_id = chunk.run_id, chunk.message_id
-
-    def _step_start(self, _: StepStartChunk) -> None:
-        self._text, self._reasoning = [], []
-        self._step_from = (len(self._calls), len(self._results))
-
-    def _text_delta(self, chunk: TextDeltaChunk) -> None:
-        self._text.append(chunk.text)
-        self._all_text.append(chunk.text)
-
-    def _reasoning_delta(self, chunk: ReasoningDeltaChunk) -> None:
-        self._reasoning.append(chunk.text)
-        self._all_reasoning.append(chunk.text)
-
-    def _source(self, chunk: SourceChunk) -> None:
-        self._sources.append(chunk)
-
-    def _file(self, chunk: FileChunk) -> None:
-        self._files.append(chunk)
-
-    def _notice(self, chunk: AcpNoticeChunk) -> None:
-        self._warnings.append(f"{chunk.code}: {chunk.message}")
-
-    def _tool_call(self, chunk: ToolCallChunk) -> None:
-        self._calls.append(ToolCallItem(tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name, args=chunk.args))
-
-    def _tool_result(self, chunk: ToolResultChunk) -> None:
-        self._results.append(
-            ToolResultItem(
-                tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name, args=chunk.args, result=chunk.result
-            )
-        )
-
-    def _tool_error(self, chunk: ToolErrorChunk) -> None:
-        self._results.append(
-            ToolResultItem(
-                tool_call_id=chunk.tool_call_id,
-                tool_name=chunk.tool_name,
-                args=chunk.args,
-                result=chunk.message,
-                is_error=True,
-                error=chunk.message,
-                kind=chunk.kind,
-                cancelled=chunk.kind == "cancelled",
-            )
-        )
-
-    def _tool_denied(self, chunk: ToolOutputDeniedChunk) -> None:
-        reason = chunk.reason or "The call was declined."
-        self._results.append(
-            ToolResultItem(
-                tool_call_id=chunk.tool_call_id,
-                tool_name=chunk.tool_name,
-                args=chunk.args,
-                result=reason,
-                is_error=True,
-                error=reason,
-                kind="denied",
-                rejected=True,
-            )
-        )
-
-    def _step_finish(self, chunk: StepFinishChunk) -> None:
-        calls, results = self._step_from
-        self._steps.append(
-            Step(
-                number=len(self._steps),
-                text="".join(self._text),
-                reasoning_text="".join(self._reasoning),
-                tool_calls=tuple(self._calls[calls:]),
-                tool_results=tuple(self._results[results:]),
-                finish_reason=chunk.reason,
-                usage=chunk.usage,
-            )
-        )
-        self._text, self._reasoning = [], []
-        self._step_from = (len(self._calls), len(self._results))
-
-    def _error(self, chunk: ErrorChunk) -> None:
-        self._status = "failed"
-        self._error_seen = chunk.cause or AgentRunError(chunk.message)
-
-    def _abort(self, _: AbortChunk) -> None:
-        if self._status == "running":
-            self._status = "canceled"
-
-    def _suspended(self, chunk: SuspendedChunk) -> None:
-        self._status = self._finish_reason = "suspended"
-        self._pending, self._usage = chunk.pending, chunk.usage
-
-    def _finish(self, chunk: FinishChunk) -> None:
-        if self._status == "running":
-            self._status = _STATUS.get(chunk.reason, "success")
-        self._finish_reason = chunk.reason
-        self._usage = chunk.usage
-        self._stopped_by = chunk.stopped_by
-        self._warnings += chunk.warnings
-
-    _table: ClassVar[dict[type[Chunk], Callable[["RunFold", Any], None]]] = {  # Any: each takes its own chunk
-        StartChunk: _start,
-        StepStartChunk: _step_start,
-        TextDeltaChunk: _text_delta,
-        ReasoningDeltaChunk: _reasoning_delta,
-        SourceChunk: _source,
-        FileChunk: _file,
-        AcpNoticeChunk: _notice,
-        ToolCallChunk: _tool_call,
-        ToolResultChunk: _tool_result,
-        ToolErrorChunk: _tool_error,
-        ToolOutputDeniedChunk: _tool_denied,
-        StepFinishChunk: _step_finish,
-        ErrorChunk: _error,
-        AbortChunk: _abort,
-        SuspendedChunk: _suspended,
-        FinishChunk: _finish,
-    }
-
-
-_STATUS: dict[str, RunStatus] = {"error": "failed", "aborted": "canceled", "tripwire": "tripwire"}
+    @property
+    def suspend_payload(self) -> JsonValue:
+        """What the first waiting call says of what it waits for."""
+        return self.pending[0].suspend_payload if self.pending else None
 
 
 def error_to_raise(output: FullOutput) -> AgentRunError | None:

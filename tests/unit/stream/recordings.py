@@ -11,8 +11,8 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def recording(name: str) -> list[JsonObject]:
-    """Return the events of a recorded stream, without the frame that ends it."""
-    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    """Return the events of a recorded stream, without the frame that ends it; times are not part of a recording."""
+    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").replace('"<ms>"', "0").splitlines()
     assert json.loads(lines[-1]) == "[DONE]"
     return [json.loads(line) for line in lines[:-1]]
 

@@ -41,7 +41,10 @@ from bascule.stream import (
     ToolOutputChunk,
     ToolOutputDeniedChunk,
     ToolResultChunk,
+    UnknownChunk,
     Wire,
+    chunk_from_wire,
+    fold,
 )
 from bascule.stream.ai_sdk import AiSdkEncoder, ai_sdk_parts
 from bascule.tools import tool
@@ -172,7 +175,7 @@ AGENTS = {
 }
 
 
-@pytest.mark.requirement("A41", "B05")
+@pytest.mark.requirement("A41")
 @pytest.mark.parametrize("name", AGENTS)
 async def test_a_run_gives_the_parts_that_were_recorded(name: str) -> None:
     output = AGENTS[name]().stream("hi")
@@ -269,3 +272,15 @@ async def test_a_text_that_breaks_off_is_closed_before_the_error() -> None:
     parts = [part async for part in agent.stream("hi").ai_sdk_stream()]
     assert kinds(parts)[-4:] == ["text-end", "error", "finish-step", "finish"]
     assert parts[-1] == {"type": "finish", "finishReason": "error"}
+
+
+@pytest.mark.requirement("B05")
+@pytest.mark.parametrize("name", ["text", "tool-call", "tool-error", "parallel-tools", "reasoning", "model-error"])
+def test_a_stream_that_was_read_from_a_foreign_server_converts_to_parts(name: str) -> None:
+    events = [chunk_from_wire(wire) for wire in recording(f"reference-{name}")]
+    assert not any(isinstance(event, UnknownChunk) for event in events)
+    parts = list(ai_sdk_parts(events))
+    check_well_formed(parts)
+    told = "".join(str(part["delta"]) for part in parts if part["type"] == "text-delta")
+    assert told == fold(events).all_text
+    assert sum(part["type"] == "tool-input-available" for part in parts) == len(fold(events).tool_calls)
