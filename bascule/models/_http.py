@@ -1,10 +1,12 @@
 """What an HTTP adapter needs around its interface: addresses, headers, retries, clients."""
 
+import importlib
 import random
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.request import getproxies
 
 import anyio.to_thread
 
@@ -20,6 +22,7 @@ __all__ = ["api_url", "client_maker", "header_value", "is_local", "retry_delay",
 _LONGEST_BACKOFF = 8.0
 _LONGEST_WAIT = 60.0
 _DOUBLINGS = 16
+_KEPT = 20  # idle connections of a client
 _SECRET_NAMES = ("key", "auth", "token", "secret", "cookie")
 _SHORTEST_SECRET = 4
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -117,6 +120,7 @@ async def client_maker() -> "Callable[[str], httpx.AsyncClient]":
 def _load() -> None:
     import httpx  # heavy; loaded by the first call
 
+    importlib.import_module("bascule.models._transport")  # stands on httpx
     if not _tls:
         _tls.append(httpx.create_ssl_context())
 
@@ -124,8 +128,8 @@ def _load() -> None:
 def _make_client(url: str) -> "httpx.AsyncClient":
     import httpx  # heavy; loaded by the first call
 
-    return httpx.AsyncClient(
-        verify=_tls[0],
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-        trust_env=not is_local(url),
-    )
+    from bascule.models._transport import JoiningTransport  # noqa: PLC0415  # stands on httpx
+
+    if is_local(url) or not getproxies():
+        return httpx.AsyncClient(transport=JoiningTransport(_tls[0], max_keepalive=_KEPT), trust_env=False)
+    return httpx.AsyncClient(verify=_tls[0], limits=httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT))

@@ -41,7 +41,6 @@ async def refused(model: EmbeddingModel, *texts: str) -> ModelError:
 
 async def test_texts_are_sent_in_batches_and_answered_in_order(server: LoopbackServer, model: OpenAIEmbeddings) -> None:
     server.replies.extend([vectors((1, [0, 1]), (0, [1, 0.5])), vectors((0, [2, 2]))])
-    assert model.dimensions is None
 
     assert await embed(model, "a", "b", "c") == [[1.0, 0.5], [0.0, 1.0], [2.0, 2.0]]
 
@@ -60,6 +59,16 @@ async def test_long_texts_travel_alone(server: LoopbackServer, model: OpenAIEmbe
     server.replies.extend([vectors((0, [1])), vectors((0, [2]))])
 
     assert await embed(model, "a" * 400_000, "b" * 400_000) == [[1.0], [2.0]]
+
+
+async def test_the_length_of_vectors_is_known_after_the_first_answer(
+    server: LoopbackServer, model: OpenAIEmbeddings
+) -> None:
+    before = model.dimensions
+    server.replies.append(vectors((0, [1, 0, 1])))
+    await embed(model, "a")
+
+    assert (before, model.dimensions) == (None, 3)
 
 
 async def test_nothing_is_asked_for_no_texts_and_an_empty_text_is_named(
