@@ -48,7 +48,7 @@ class LoopbackServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    async def serve(self, stream: anyio.abc.SocketStream) -> None:
+    async def serve(self, stream: anyio.abc.ByteStream) -> None:
         self.connections += 1
         async with stream:
             try:
@@ -58,7 +58,7 @@ class LoopbackServer:
                 self.left.set()
         self.closed.set()
 
-    async def _one(self, stream: anyio.abc.SocketStream) -> bool:
+    async def _one(self, stream: anyio.abc.ByteStream) -> bool:
         request = await _read_request(stream)
         if request is None:
             return False
@@ -77,7 +77,7 @@ class LoopbackServer:
         return not reply.cut
 
 
-async def _wait_or_lose(event: anyio.Event, stream: anyio.abc.SocketStream) -> None:
+async def _wait_or_lose(event: anyio.Event, stream: anyio.abc.ByteStream) -> None:
     """Wait for an event; raise when the client goes first."""
     lost: list[Exception] = []
     async with anyio.create_task_group() as group:
@@ -96,7 +96,7 @@ async def _wait_or_lose(event: anyio.Event, stream: anyio.abc.SocketStream) -> N
         raise lost[0]
 
 
-async def _read_request(stream: anyio.abc.SocketStream) -> Seen | None:
+async def _read_request(stream: anyio.abc.ByteStream) -> Seen | None:
     data = b""
     while HEAD_END not in data:
         try:
