@@ -90,9 +90,8 @@ async def test_an_error_inside_the_stream_is_an_error(server: LoopbackServer) ->
         await ask(server, Reply(pieces=[events]))
 
 
-async def test_what_our_adapter_asks_is_what_the_sdk_would_ask() -> None:
-    pydantic: Any = importlib.import_module("pydantic")
-    params: Any = importlib.import_module("anthropic.types.message_create_params")
+def rich_call() -> ModelCall:
+    """Return a call with something of everything."""
     turn = Message(
         role="assistant",
         parts=(
@@ -110,7 +109,7 @@ async def test_what_our_adapter_asks_is_what_the_sdk_would_ask() -> None:
         FilePart(media_type="application/pdf", url="https://x/a.pdf"),
         FilePart(media_type="text/plain", data="aGk="),
     )
-    call = ModelCall(
+    return ModelCall(
         messages=[
             Message(role="system", parts=(TextPart("Be brief."),)),
             *normalize("hi"),
@@ -132,7 +131,11 @@ async def test_what_our_adapter_asks_is_what_the_sdk_would_ask() -> None:
         },
     )
 
-    body = messages_body(call, "m-1", provider="anthropic", max_tokens=100)
+
+async def test_what_our_adapter_asks_is_what_the_sdk_would_ask() -> None:
+    pydantic: Any = importlib.import_module("pydantic")
+    params: Any = importlib.import_module("anthropic.types.message_create_params")
+    body = messages_body(rich_call(), "m-1", provider="anthropic", max_tokens=100)
 
     def through(kind: Any, value: object) -> object:
         """Return what is left of a value after a way through the SDK's types, which lose what they do not know."""
