@@ -1,6 +1,7 @@
 """The live output of a run: read it while it happens, await it for the whole."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from os import urandom
 from typing import TypeVar
 
 from bascule.context import CancelToken
@@ -76,11 +77,13 @@ class AgentOutput(LiveRun[FullOutput]):
         run_id: str | None = None,
         message_id: str | None = None,
         trace_id: str = "",
+        span_id: str | None = None,
         cancel_token: CancelToken | None = None,
     ) -> None:
         super().__init__(driver, run_id=run_id, cancel_token=cancel_token)
         self.message_id: str = message_id or new_id()
         self.trace_id = trace_id
+        self._span_id = span_id
         self.extras: RunExtras = RunExtras()
         self._whole: FullOutput | None = None
 
@@ -95,6 +98,13 @@ class AgentOutput(LiveRun[FullOutput]):
             log.append(ErrorChunk(self.run_id, type(error).__name__, str(error), cause=cause))
         reason: RunFinishReason = "aborted" if error is None else "error"
         log.append(FinishChunk(self.run_id, message_id=self.message_id, reason=reason))
+
+    @property
+    def span_id(self) -> str:
+        """16 hex digits: the run's span in its trace; made up when it is first asked for and the run is not traced."""
+        if self._span_id is None:
+            self._span_id = urandom(8).hex()
+        return self._span_id
 
     # --- reading ---
 

@@ -299,6 +299,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("usage-raw", "stays", "usage has reasoning and cached counts, always", "raw counts of the provider"),
     Difference("stopped-by", "stays", "`finish` says what stopped the run, and warns", "it does not"),
     Difference("invalid-json", "stays", "arguments that are not JSON are a `tool-error` with the text", "not recorded"),
+    Difference("workflow-error", "stays", "a failed step or workflow has a message", "a step's error has a name"),
     Difference("model-version", "stays", "a model has an id and a provider", "its version too, and in more places"),
     Difference("created-at", "stays", "parts of messages have no time of their own", "each has `createdAt`"),
 )

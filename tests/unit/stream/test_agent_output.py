@@ -46,7 +46,8 @@ async def test_a_stream_offers_text_events_the_final_text_and_its_trace() -> Non
     assert [text async for text in output.text_stream] == ["hello ", "big wo", "rld"]
     assert [chunk.type async for chunk in output.full_stream][-1] == "finish"
     assert await output.text == await output.text == "hello big world"
-    assert len(output.trace_id) == 32
+    assert (len(output.trace_id), len(output.span_id)) == (32, 16)
+    assert output.span_id == output.span_id
 
 
 async def test_concurrent_late_and_slow_readers_all_get_everything() -> None:

@@ -21,6 +21,7 @@ from bascule.stream import (
     StepFinishChunk,
     SuspendedChunk,
     TextDeltaChunk,
+    TextEndChunk,
     ToolCallApprovalChunk,
     ToolCallSuspendedChunk,
     ToolErrorChunk,
@@ -29,7 +30,9 @@ from bascule.stream import (
     ToolResultChunk,
     Usage,
     Wire,
+    WorkflowFinishChunk,
     WorkflowStartChunk,
+    WorkflowStepResultChunk,
     json_record,
     reference_wire,
     sse_frame,
@@ -243,7 +246,11 @@ def stack() -> None:
 
 
 def blocks_end() -> None:
-    """Shown with a run, where the recordings are compared."""
+    chunks = [TextEndChunk("r", "t"), ErrorChunk("r", "ModelError", "gone")]
+    assert [json.loads(frame[6:])["type"] for frame in list(reference_wire.frames(chunks))[:-1]] == [
+        "text-end",
+        "error",
+    ]
 
 
 def abort_finish() -> None:
@@ -268,6 +275,14 @@ def invalid_json() -> None:
     assert told is not None
     assert told["type"] == "tool-error"
     assert payload(ToolErrorChunk("r", "c", "t", "{not json", "invalid_json", "no JSON"))["args"] == "{not json"
+
+
+def workflow_error() -> None:
+    step = WorkflowStepResultChunk(
+        "r", step_id="s", call_id="c", input=1, started_at=1, ended_at=2, status="failed", error="no"
+    )
+    assert payload(step)["error"] == {"message": "no"}
+    assert payload(WorkflowFinishChunk("r", status="failed", error="no"))["error"] == {"message": "no"}
 
 
 def model_version() -> None:
@@ -301,6 +316,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "usage-raw": usage_raw,
     "stopped-by": stopped_by,
     "invalid-json": invalid_json,
+    "workflow-error": workflow_error,
     "model-version": model_version,
     "created-at": created_at,
 }
