@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bascule.errors import ModelError
-from bascule.models._http import retry_delay
 from bascule.models._endpoint import Endpoint, bare_url, retry_after_seconds
+from bascule.models._http import retry_delay
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ENDPOINT = Endpoint(
