@@ -1,11 +1,12 @@
-"""Recordings of a foreign server, and what of them can be compared with ours."""
+"""Recordings of a foreign server, what of them can be compared with ours, and a model that says what they need."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from bascule.messages import JsonObject, JsonValue
+from bascule.models import ModelCall, ModelCapabilities, ModelPart
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -57,3 +58,20 @@ def missing_keys(ours: JsonValue, theirs: JsonValue, where: str = "") -> list[st
         pairs = zip(ours, theirs, strict=False)
         return [lacking for one, other in pairs for lacking in missing_keys(one, other, f"{where}[]")]
     return []
+
+
+class Parts:
+    """A model that says given parts, and then fails if it is told to."""
+
+    provider = "script"
+    model_id = "script-v1"
+    capabilities = ModelCapabilities()
+
+    def __init__(self, *parts: ModelPart, error: Exception | None = None) -> None:
+        self._parts, self._error = parts, error
+
+    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
+        for part in self._parts:
+            yield part
+        if self._error is not None:
+            raise self._error

@@ -25,7 +25,7 @@ from bascule.stream import (
     Usage,
     fold,
 )
-from tests.unit.stream.test_reference_wire import Parts
+from tests.unit.stream.recordings import Parts
 
 
 def run_of(chunks: Sequence[Chunk]) -> AgentOutput:

@@ -48,8 +48,7 @@ from bascule.stream import (
 )
 from bascule.stream.ai_sdk import AiSdkEncoder, ai_sdk_parts
 from bascule.tools import tool
-from tests.unit.stream.recordings import kinds, recording
-from tests.unit.stream.test_reference_wire import Parts
+from tests.unit.stream.recordings import Parts, kinds, recording
 
 # What each part may hold: readers of the AI SDK refuse a part with a key that they do not know.
 ALLOWED = {

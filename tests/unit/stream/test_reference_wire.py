@@ -14,16 +14,13 @@ from bascule.messages import JsonObject
 from bascule.models import (
     File,
     Finish,
-    ModelCall,
-    ModelCapabilities,
-    ModelPart,
     ScriptedModel,
     Source,
     TextDelta,
 )
 from bascule.stream import Chunk, Usage, reference_wire
 from bascule.tools import Tool, ToolContext, tool
-from tests.unit.stream.recordings import FOLDER, at, kinds, missing_keys, payload_of, recording
+from tests.unit.stream.recordings import FOLDER, Parts, at, kinds, missing_keys, payload_of, recording
 
 CHUNKS: dict[str, dict[str, list[str]]] = json.loads((FOLDER / "reference-chunks.json").read_text(encoding="utf-8"))
 USAGE = {"input": 10, "output": 5}
@@ -54,23 +51,6 @@ def call(name: str, arguments: object, id: str = "call-1") -> dict[str, object]:
 
 def scripted(*turns: dict[str, object]) -> ScriptedModel:
     return ScriptedModel([{"usage": USAGE, "chunk_size": 7, **turn} for turn in turns], model_id="script-v1")
-
-
-class Parts:
-    """A model that says given parts, and then fails if it is told to."""
-
-    provider = "script"
-    model_id = "script-v1"
-    capabilities = ModelCapabilities()
-
-    def __init__(self, *parts: ModelPart, error: Exception | None = None) -> None:
-        self._parts, self._error = parts, error
-
-    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPart]:
-        for part in self._parts:
-            yield part
-        if self._error is not None:
-            raise self._error
 
 
 ADD: dict[str, object] = {"tool_calls": [call("add", {"a": 1, "b": 2})]}
