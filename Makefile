@@ -56,7 +56,7 @@ cov: $(TOOLS) ## Run the tests with branch coverage and print the report (ARGS=)
 	$(BIN)/coverage report
 
 acceptance: $(TOOLS) ## Drive the app with real clients, as a user runs it (ARGS=)
-	$(BIN)/python -m pytest --timeout=300 tests/acceptance -m "not peers" $(ARGS)
+	$(BIN)/python -m pytest --timeout=300 -n auto --dist worksteal tests/acceptance -m "not peers" $(ARGS)
 
 peers: $(TOOLS) ## Drive real coding agents over ACP (ARGS=)
 	$(BIN)/python -m pytest --timeout=600 tests/acceptance -m peers $(ARGS)

@@ -55,10 +55,10 @@ class Session:
 
     def __init__(self, surroundings: Surroundings, environment: Mapping[str, str], servers: ExitStack) -> None:
         self._surroundings = surroundings
-        self._environment = dict(environment)
+        self._port = str(free_port())
+        self._environment = {**environment, "BASCULE_PORT": self._port}
         self._servers = servers
         self._server: Running | None = None
-        self._port = PORT
 
     def run(self, command: Command, place: str) -> None:
         """Run a command and compare what it prints."""

@@ -11,9 +11,8 @@ import pytest
 from bascule.settings import load_settings
 from tests.acceptance.harness.processes import run_to_end
 from tests.acceptance.harness.surroundings import Surroundings
-from tests.docs.blocks import PAGES, ROOT, Block, blocks_of, first_example, page_id
-from tests.docs.console import MAKE_RUN, Command, commands_of, compare, session
-from tests.integration.cli.claude_stand_in import claude_in
+from tests.docs.blocks import PAGES, ROOT, Block, blocks_of, page_id
+from tests.docs.console import MAKE_RUN, Command, commands_of, compare
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -51,18 +50,6 @@ def _outputs(page: Path, surroundings: Surroundings) -> list[str]:
     done = run_to_end(command, env=environment, cwd=surroundings.project, timeout=120)
     assert done.exit_code == 0, f"{page_id(page)}\n{done.stderr}"
     return done.stdout.split(END)
-
-
-@pytest.mark.requirement("F43")
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page, "console")], ids=page_id)
-def test_console_blocks_print_what_they_say(page: Path, surroundings: Surroundings) -> None:
-    (surroundings.project / "app.py").write_text(first_example(), encoding="utf-8")
-    for card in blocks_of(page, "markdown"):
-        (surroundings.project / "helper.md").write_text(card.text, encoding="utf-8")
-    with session(surroundings, programs=claude_in(surroundings.root / "programs")) as reader:
-        for block in blocks_of(page, "console"):
-            for command in commands_of(block):
-                reader.run(command, block.place)
 
 
 def test_data_blocks_can_be_read(tmp_path: Path) -> None:

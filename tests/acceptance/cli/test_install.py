@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.cli.claude_stand_in import claude_in
 from tests.acceptance.harness.processes import Finished, run_to_end
 from tests.acceptance.harness.served import bascule
 from tests.acceptance.harness.surroundings import BASCULE, Surroundings
-from tests.integration.cli.claude_stand_in import claude_in
 
 pytestmark = pytest.mark.timeout(90)
 

@@ -42,12 +42,6 @@ app = Bascule("sums", tools=[add, count, fail], agents=[Agent("tutor", tools=[ad
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path) -> Surroundings:
-    """Folders of the test."""
-    return Surroundings(tmp_path)
-
-
-@pytest.fixture
 def app(surroundings: Surroundings) -> Path:
     """An app's file in the working directory."""
     path = surroundings.project / "app.py"
