@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from bascule.agents import Agent
@@ -169,3 +170,17 @@ async def test_an_error_in_the_middle_ends_the_text_first() -> None:
     recorded = kinds(recording("reference-model-error-midstream"))
     ours.remove("text-end")  # row blocks-end
     assert ours == recorded
+
+
+async def test_a_stopped_run_ends_its_text_and_then_says_so() -> None:
+    output = Agent("memory-agent", model=ScriptedModel([{"text": "tick", "hang": True}])).stream("slow")
+    chunks: list[Chunk] = []
+    with anyio.fail_after(5):
+        async for chunk in output:
+            chunks.append(chunk)
+            if chunk.type == "text-delta":
+                output.cancel()
+    wires = [wire for chunk in chunks if (wire := reference_wire.encode(chunk)) is not None]
+    recorded = recording("reference-abort")
+    assert kinds(wires) == [*kinds(recorded)[:-1], "text-end", "abort", "step-finish", "finish"]  # row abort-finish
+    assert set(wires[-3]) == set(recorded[-1])
