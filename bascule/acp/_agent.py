@@ -94,10 +94,11 @@ class AcpAgent:
     ) -> None:
         known = find_preset(preset) if preset is not None else None
         line = _command(command, args, known)
-        self.id = check_name(id or (known.name if known else safe_name(os.path.basename(line[0]))), what="ACP agent")  # noqa: PTH119
-        self.name = name or (known.title if known else self.id)
-        self.description = description or (known.description if known else f"The coding agent {self.name}.")
-        self.config = AgentConfig(
+        program = os.path.basename(line[0])  # noqa: PTH119  # a word of a command line, not a path object
+        self.id: str = check_name(id or (known.name if known else safe_name(program)), what="ACP agent")
+        self.name: str = name or (known.title if known else self.id)
+        self.description: str = description or (known.description if known else f"The coding agent {self.name}.")
+        self.config: AgentConfig = AgentConfig(
             name=self.id,
             command=line,
             install=known.install if known else None,

@@ -62,10 +62,10 @@ class Connection:
     """
 
     def __init__(self, process: ProcessGroup, handler: Handler, *, max_line_bytes: int) -> None:
-        self.diagnostics = Diagnostics()
-        self.read_at = anyio.current_time()
-        self.reads = 0
-        self.ended = anyio.Event()
+        self.diagnostics: Diagnostics = Diagnostics()
+        self.read_at: float = anyio.current_time()
+        self.reads: int = 0
+        self.ended: anyio.Event = anyio.Event()
         self._process = process
         self._handler = handler
         self._splitter = LineSplitter(max_line_bytes)

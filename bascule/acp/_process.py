@@ -37,7 +37,7 @@ from bascule.errors import (
     SettingInvalid,
 )
 from bascule.messages import JsonObject, JsonValue
-from bascule.runs._detached import start_detached
+from bascule.runs import start_detached
 from bascule.workspace import ConfinedFiles, ProcessGroup, spawn
 
 __all__ = ["AgentProcess"]
@@ -73,7 +73,7 @@ class AgentProcess:
 
     def __init__(self, config: AgentConfig, *, late: Callable[[LateUpdate], None]) -> None:
         self.config = config
-        self.info = AgentInfo()
+        self.info: AgentInfo = AgentInfo()
         self.sessions: dict[str, Session] = {}
         self._late = late
         self._early: dict[str, deque[Update]] = {}
@@ -84,7 +84,7 @@ class AgentProcess:
         self._process: ProcessGroup
         self._connection: Connection
         self._tasks: TaskGroup
-        self.cwd = ""
+        self.cwd: str = ""
         self._version = ""
         self._loop = current_token()
 

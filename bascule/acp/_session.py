@@ -80,7 +80,7 @@ class Session:
         late: Callable[[LateUpdate], None],
     ) -> None:
         self.info = info
-        self.id = info.id
+        self.id: str = info.id
         self.turn: Turn | None = None
         self.notices: list[tuple[str, str]] = []
         self._connection = connection
@@ -90,6 +90,7 @@ class Session:
         self._late = late
         self._last_run: str | None = None
         self._ended_ids: set[str] = set()
+        self.file_requests: MemoryObjectReceiveStream[FileRequest]
         self._requests, self.file_requests = anyio.create_memory_object_stream[FileRequest](MAX_FILE_REQUESTS)
 
     # --- turns ---

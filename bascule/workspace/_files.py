@@ -55,7 +55,7 @@ class ConfinedFiles:
         max_read_bytes: int = 10 * 2**20,
         max_write_bytes: int = 50 * 2**20,
     ) -> None:
-        self.root = Path(root)
+        self.root: Path = Path(root)
         self._given: Path | None = None
         self._max_read = max_read_bytes
         self._max_write = max_write_bytes

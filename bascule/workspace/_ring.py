@@ -12,7 +12,7 @@ class TailBuffer:
         self._size = size
         self._data = bytearray()
         self._lock = threading.Lock()
-        self.total = 0
+        self.total: int = 0
 
     def write(self, data: bytes) -> None:
         """Append ``data`` and forget what is too old."""
