@@ -5,6 +5,7 @@ and what is made of a name here is imported then.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -29,6 +30,10 @@ ASGIApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 """An ASGI 3 application."""
 
 
+CLOSE_TIMEOUT = 15.0
+"""Seconds that closing an app may take."""
+
+
 class _HasId(Protocol):
     @property
     def id(self) -> str: ...
@@ -51,7 +56,8 @@ class Bascule:
         memory: where conversations are kept; shared by all agents that have no memory of their own.
         storage: a URL such as ``sqlite:///bascule.db`` for the memory, when ``memory`` is left out. Without either,
             a served app keeps a database in the user's data folder and a library call keeps things in the process.
-        auth: an ``Auth``, or a provider that one is made of.
+        auth: an ``Auth``, or a provider that one is made of; ``"none"`` says that anyone may call, from other machines
+            too.
         prompts: MCP prompts.
         resources: MCP resources.
         instructions: tells MCP clients how to use the server.
@@ -73,7 +79,7 @@ class Bascule:
         acp_agents: "Sequence[AcpAgent | str]" = (),
         memory: Memory | None = None,
         storage: str | Storage | None = None,
-        auth: "Auth | AuthProvider | None" = None,
+        auth: "Auth | AuthProvider | Literal['none'] | None" = None,
         prompts: Sequence[Prompt] = (),
         resources: Sequence[Resource] = (),
         instructions: str | None = None,
@@ -94,7 +100,8 @@ class Bascule:
         self.acp_agents: dict[str, AcpAgent] = _registry("ACP agent", _acp_agents(acp_agents) if acp_agents else ())
         self.prompts: tuple[Prompt, ...] = tuple(prompts)
         self.resources: tuple[Resource, ...] = tuple(resources)
-        self.auth: Auth | None = None if auth is None else _auth(auth)
+        self.open_to_anyone: bool = auth == "none"
+        self.auth: Auth | None = None if auth is None or auth == "none" else _auth(auth)
         self._storage = storage
         self._memory = memory
         self._server: McpServer | None = None
@@ -173,6 +180,16 @@ class Bascule:
 
     # --- serving ---
 
+    def check(self) -> None:
+        """Find what would go wrong later: names that clash, models that cannot be resolved. Call it before serving.
+
+        Raises:
+            ConfigurationError: says what is wrong, with which agent or tool.
+        """
+        self.server()
+        for agent in self.agents.values():
+            agent.resolved_model()
+
     def asgi(self, *, path: str = "/mcp") -> ASGIApp:
         """Return one ASGI app that serves everything; it may be mounted anywhere, and starts itself when it has to.
 
@@ -200,8 +217,7 @@ class Bascule:
             PortInUse: another process listens there.
             ConfigurationError: the auth provider does not allow this address.
         """
-        if self.auth is not None:
-            self.auth.check_host(self.settings.host)
+        self._check_host()
         async with self:
             await serve_http(
                 self.asgi(),
@@ -213,6 +229,18 @@ class Bascule:
                 on_listening=on_listening,
             )
 
+    def _check_host(self) -> None:
+        from bascule.auth import is_loopback  # noqa: PLC0415  # see the top of the module
+
+        host = self.settings.host
+        if self.auth is not None:
+            self.auth.check_host(host)
+        elif not self.open_to_anyone and not is_loopback(host):
+            raise ConfigurationError(
+                f"The host {host!r} can be reached from other machines, and nothing checks who calls. Turn on auth "
+                "(--jwt-jwks, or Bascule(auth=...)), or say that anyone may call: --auth none, or Bascule(auth='none')."
+            )
+
     def run(self, transport: Literal["stdio", "http"] = "stdio") -> None:
         """Serve until the end, from a script.
 
@@ -222,6 +250,7 @@ class Bascule:
         Raises:
             ConfigurationError: the app cannot be served.
         """
+        self.check()
         with serving_process():
             anyio.run(self.run_stdio if transport == "stdio" else self.run_http)
 
@@ -247,13 +276,15 @@ class Bascule:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the store, the models' connections and the coding agents' processes."""
-        for coding_agent in self.acp_agents.values():
-            await coding_agent.aclose()
-        for agent in self.agents.values():
-            await agent.aclose()
-        if self._memory is not None:
-            await self._memory.aclose()
+        """Close the store, the models' connections and the coding agents' processes; each, whatever the others do."""
+        with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
+            async with AsyncExitStack() as closing:
+                if self._memory is not None:
+                    closing.push_async_callback(self._memory.aclose)
+                for agent in self.agents.values():
+                    closing.push_async_callback(agent.aclose)
+                for coding_agent in self.acp_agents.values():
+                    closing.push_async_callback(coding_agent.aclose)
 
 
 def _as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:

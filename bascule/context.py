@@ -4,7 +4,7 @@ One ``RequestContext`` travels from the edge (MCP, HTTP, command line, schedule)
 ACP session that a request reaches.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,7 +13,16 @@ from typing import Literal
 
 import anyio
 
-__all__ = ["ANONYMOUS", "LOCAL", "CancelToken", "Principal", "RequestContext", "current_context", "use_context"]
+__all__ = [
+    "ANONYMOUS",
+    "LOCAL",
+    "CancelToken",
+    "Principal",
+    "RequestContext",
+    "current_context",
+    "missing_scopes",
+    "use_context",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,26 @@ class Principal:
     def verified(self) -> bool:
         """Whether an auth provider vouches for this identity."""
         return self.kind in ("user", "client", "key")
+
+
+def missing_scopes(granted: frozenset[str], needed: Iterable[str]) -> tuple[str, ...]:
+    """Return the needed scopes that are not granted.
+
+    A broad scope includes the narrow ones below it: ``agents:run`` includes ``agents:run:tutor``, ``agents:*`` includes
+    everything that starts with ``agents:``, and ``admin:*`` includes all.
+    """
+    return tuple(scope for scope in needed if not _grants(granted, scope))
+
+
+def _grants(granted: frozenset[str], needed: str) -> bool:
+    if needed in granted or "admin:*" in granted:
+        return True
+    segments = needed.split(":")
+    return any(
+        f"{broad}:*" in granted or (count > 1 and broad in granted)
+        for count in range(1, len(segments))
+        for broad in (":".join(segments[:count]),)
+    )
 
 
 LOCAL = Principal(id="local", kind="local")

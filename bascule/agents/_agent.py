@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar, Unpack, cast
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -45,8 +46,8 @@ _Item = TypeVar("_Item", bound=_Named)
 
 _NO_SETTINGS = ModelSettings()
 
-_active: set[str] = set()
-"""Ids of the runs that are going on in this process."""
+_claimed: WeakValueDictionary[str, AgentOutput] = WeakValueDictionary()
+"""The runs of this process whose id was chosen by their caller."""
 
 
 class Agent:
@@ -153,8 +154,11 @@ class Agent:
             trace_id=context.trace_id,
             cancel_token=options.get("abort_signal") or CancelToken(),
         )
-        if run_id is not None and run_id in _active:
-            raise RunIdInUse(f"The run {run_id!r} is going on. Wait for its end, or leave run_id out.")
+        if run_id is not None:
+            other = _claimed.get(run_id)
+            if other is not None and not other.log.closed:
+                raise RunIdInUse(f"The run {run_id!r} is going on. Wait for its end, or leave run_id out.")
+            _claimed[run_id] = output
         return output
 
     async def generate(self, messages: MessagesInput, **options: Unpack[RunOptions]) -> FullOutput:
@@ -208,11 +212,7 @@ class Agent:
         settings = _settings(options.get("model_settings"))
 
         async def drive(output: AgentOutput) -> None:
-            _active.add(output.run_id)
-            try:
-                await self._run(output, given, context, thread, settings, options).drive(output)
-            finally:
-                _active.discard(output.run_id)
+            await self._run(output, given, context, thread, settings, options).drive(output)
 
         return drive
 

@@ -17,7 +17,7 @@ from bascule.context import CancelToken, RequestContext, use_context
 from bascule.errors import BasculeError
 from bascule.messages import JsonObject
 from bascule.models import LanguageModel, ModelCall, ModelSettings, ModelTool, ToolChoice
-from bascule.runs import AgentOutput, RunLog
+from bascule.runs import AgentOutput, RunLog, shown_text
 from bascule.stream import Chunk
 from bascule.tools import Tool, ToolContext
 
@@ -68,8 +68,10 @@ class AgentRun:
             token.cancel("the task was cancelled")
             await self._aborted(output, token.reason)
             raise
-        except Exception as error:  # noqa: BLE001  # the boundary of a run: what goes wrong in it is its result
-            _tell(log, self.machine.model_failed(error, _message(error, self.machine.run_id)))
+        except Exception as error:  # the boundary of a run: what goes wrong in it is its result
+            if not isinstance(error, BasculeError):
+                logger.error("run %s failed", output.run_id, exc_info=error)
+            _tell(log, self.machine.model_failed(error, shown_text(error, output.run_id)))
             await self._keep_anyway()
         finally:
             output.extras.messages = self.conversation.added(self.machine.parts)
@@ -167,11 +169,3 @@ class AgentRun:
 def _tell(log: RunLog, chunks: Iterable[Chunk]) -> None:
     for chunk in chunks:
         log.append(chunk)
-
-
-def _message(error: Exception, run_id: str) -> str:
-    """Return what a stream says of an error: the text of our own ones, only the place to look for all others."""
-    if isinstance(error, BasculeError):
-        return str(error)
-    logger.error("run %s failed", run_id, exc_info=error)
-    return f"Internal error ({type(error).__name__}). The log has the details under run {run_id}."

@@ -7,7 +7,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from bascule.agents._machine import Call, Failure, Outcome, Success
-from bascule.errors import ToolError, ToolInputInvalid
+from bascule.errors import ScopeMissing, ToolError, ToolInputInvalid
 from bascule.messages import JsonObject, JsonValue
 from bascule.runs import RunLog
 from bascule.stream import Chunk, ToolOutputChunk
@@ -105,6 +105,8 @@ async def _outcome(call: Call, tools: Mapping[str, Tool[..., object]], context_o
         return _success(tool, value)
     except ToolInputInvalid as error:
         return Failure("invalid_input", str(error))
+    except ScopeMissing as error:
+        return Failure("denied", str(error))
     except ToolError as error:
         return _raised(context, str(error))
     except get_cancelled_exc_class():

@@ -1,5 +1,6 @@
 """Who is calling, and what may they do: one layer over everything that is served."""
 
+from bascule.auth._addresses import is_loopback
 from bascule.auth._asgi import PRINCIPAL_KEY, ASGIApp, principal_of
 from bascule.auth._auth import Auth
 from bascule.auth._dev import DevAuth
@@ -30,6 +31,7 @@ __all__ = [
     "ScopeCheck",
     "TokenRequest",
     "current_principal",
+    "is_loopback",
     "owner_of",
     "principal_id",
     "principal_of",

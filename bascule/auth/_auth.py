@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from traceback import format_tb
 from typing import cast
+from urllib.parse import urlsplit
 
 from bascule.auth._asgi import ASGIApp, Scope
 from bascule.auth._bearer import bearer_token, check_form
@@ -16,15 +17,17 @@ from bascule.auth._layer import Layer, LayerSettings
 from bascule.auth._provider import AuthProvider, LocalOnly, TokenRequest
 from bascule.auth._reasons import refuse
 from bascule.auth._resources import Resource, ResourceFinder, check_base_url, check_path
-from bascule.auth._scopes import missing_scopes, scope_names
-from bascule.context import Principal
+from bascule.auth._scopes import scope_names
+from bascule.context import Principal, missing_scopes
 from bascule.errors import AuthError, ConfigurationError, ScopeMissing
 
 __all__ = ["Auth"]
 
 logger = logging.getLogger(__name__)
 
-FORWARDING = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+FORWARDING = frozenset(
+    {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
+)
 
 
 class Auth:
@@ -109,10 +112,10 @@ class Auth:
         Raises:
             ConfigurationError: a URL or path that cannot be one, or one that the provider does not serve.
         """
-        chosen = self._base_url or os.environ.get("BASCULE_BASE_URL") or base_url
+        chosen = self._chosen(base_url)
         settings = LayerSettings(
             resources=ResourceFinder(
-                None if chosen is None else check_base_url(chosen),
+                chosen,
                 self._resources or {check_path(path): ()},
                 self.required_scopes,
             ),
@@ -125,6 +128,22 @@ class Auth:
         if self._local is not None and settings.resources.host:
             self._local.check_host(settings.resources.host)
         return Layer(app, self.identify, settings)
+
+    def public_host(self, base_url: str | None = None) -> str | None:
+        """Return the host under which clients reach what this guards, or ``None`` when no base URL is known.
+
+        Args:
+            base_url: counts when neither the constructor nor ``BASCULE_BASE_URL`` says it.
+
+        Raises:
+            ConfigurationError: a URL that cannot be one.
+        """
+        chosen = self._chosen(base_url)
+        return None if chosen is None else urlsplit(chosen).hostname
+
+    def _chosen(self, base_url: str | None) -> str | None:
+        chosen = self._base_url or os.environ.get("BASCULE_BASE_URL") or base_url
+        return check_base_url(chosen) if chosen else None
 
     def resolve_resource_id(self, principal: Principal, requested: str | None) -> str | None:
         """Return the resource id to work with, as ``on_resource_mismatch`` says.

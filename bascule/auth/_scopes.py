@@ -1,8 +1,4 @@
-"""Scopes: what an identity may do.
-
-A scope is a text of segments with colons. A broad scope includes the narrow ones below it: ``agents:run`` includes
-``agents:run:tutor``, ``agents:*`` includes everything that starts with ``agents:``, and ``admin:*`` includes all.
-"""
+"""Scopes: what an identity may do. A scope is a text of segments with colons; see ``context.missing_scopes``."""
 
 import re
 from collections.abc import Iterable
@@ -10,10 +6,10 @@ from dataclasses import dataclass
 
 from bascule.auth._identity import current_principal
 from bascule.auth._reasons import refuse
-from bascule.context import Principal
+from bascule.context import Principal, missing_scopes
 from bascule.errors import ConfigurationError, ScopeMissing
 
-__all__ = ["BASE_SCOPES", "ScopeCheck", "grants", "missing_scopes", "require_scopes", "scope_names"]
+__all__ = ["BASE_SCOPES", "ScopeCheck", "require_scopes", "scope_names"]
 
 BASE_SCOPES: tuple[str, ...] = ("mcp:read", "mcp:tools", "agents:read", "agents:run")
 """What an ordinary user of a served app has."""
@@ -35,23 +31,6 @@ def scope_names(scopes: Iterable[str], *, where: str) -> tuple[str, ...]:
         if not _SCOPE.fullmatch(name) or name == "offline_access":
             raise ConfigurationError(f"{where} contains {name!r}, which is not a scope of a resource. Remove it.")
     return names
-
-
-def grants(granted: frozenset[str], needed: str) -> bool:
-    """Return whether the granted scopes include ``needed``."""
-    if needed in granted or "admin:*" in granted:
-        return True
-    segments = needed.split(":")
-    return any(
-        f"{broad}:*" in granted or (count > 1 and broad in granted)
-        for count in range(1, len(segments))
-        for broad in (":".join(segments[:count]),)
-    )
-
-
-def missing_scopes(granted: frozenset[str], needed: Iterable[str]) -> tuple[str, ...]:
-    """Return the needed scopes that are not granted."""
-    return tuple(scope for scope in needed if not grants(granted, scope))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Finds the app in a user's file."""
 
 import importlib.util
-import logging
 import os
 import sys
 import traceback
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from typing_extensions import TypeIs
 
 from bascule.app import Bascule
+from bascule.cli._log import start_log
 from bascule.errors import AmbiguousApp, AppImportFailed, AppNotFound
 from bascule.settings import Settings, load_settings, override_settings
-from bascule.tools import Tool
+from bascule.tools import Tool, safe_name
 
 if TYPE_CHECKING:
     from bascule.agents import Agent
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["load_app", "open_app", "set_up", "target_of"]
 
 Part: TypeAlias = "Agent | Tool[..., Any] | Workflow"
+
+MAX_DEFAULT_NAME = 40
+"""Longest name that an app gets from its file: clients put it in front of every tool's name."""
 
 _NAMES = ("app", "server", "mcp")
 
@@ -52,7 +55,7 @@ def set_up(folder: Path, flags: Mapping[str, object]) -> Settings:
         SettingInvalid: a setting has a bad value.
     """
     settings = load_settings(folder, overrides=flags)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    start_log(settings.log_level)
     if settings.model:
         os.environ.setdefault("BASCULE_MODEL", settings.model)
     return settings
@@ -94,7 +97,7 @@ def load_app(target: str, settings: Settings) -> Bascule:
     app = _named(module, name, path) if name is not None else _found(module, path)
     app.settings = settings
     if not app.named:
-        app.name = path.stem
+        app.name = safe_name(path.stem)[:MAX_DEFAULT_NAME].rstrip("_-")
     return app
 
 

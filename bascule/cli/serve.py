@@ -28,7 +28,12 @@ _ALGORITHMS = ("RS256", "ES256", "PS256", "EdDSA")
 @click.option("--root-path", help="Prefix that a proxy strips.")
 @click.option("--grace", type=float, help="Seconds that calls in flight get at the end (10).")
 @click.option("--http", type=click.Choice(["auto", "h11", "httptools"]), help="HTTP parser.")
-@click.option("--auth", "auth_mode", type=click.Choice(["none", "dev"]), help="dev: tokens from 'bascule auth token'.")
+@click.option(
+    "--auth",
+    "auth_mode",
+    type=click.Choice(["none", "dev"]),
+    help="dev: tokens from 'bascule auth token'; none: anyone may call.",
+)
 @click.option("--jwt-jwks", metavar="URL", help="Accept JWTs signed with the keys at this address.")
 @click.option("--issuer", help="The issuer that those JWTs must name.")
 @click.option("--audience", help="The audience that they must name; the server's own address when left out.")
@@ -71,9 +76,11 @@ def command(
     }
     app = _app(target, flags, cards, acp_names)
     auth = _auth(auth_mode, jwt_jwks, issuer, audience, algorithms)
-    if auth is not None:
+    if auth is not None or auth_mode == "none":
         app.auth = auth
+    app.open_to_anyone = app.open_to_anyone or auth_mode == "none"
     app.keep_in_data_folder()
+    app.check()
     _serve(app, target)
 
 
@@ -101,8 +108,8 @@ def _auth(
         if issuer or audience or algorithms:
             raise click.UsageError("--issuer, --audience and --jwt-algorithm need --jwt-jwks.")
         return Auth(DevAuth()) if mode == "dev" else None
-    if mode == "dev":
-        raise click.UsageError("--auth dev and --jwt-jwks cannot be used together.")
+    if mode is not None:
+        raise click.UsageError(f"--auth {mode} and --jwt-jwks cannot be used together.")
     if not issuer:
         raise click.UsageError(
             "--jwt-jwks needs --issuer: the exact text of the 'iss' claim, such as https://id.example/"

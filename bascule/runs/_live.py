@@ -10,12 +10,13 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from bascule.context import CancelToken
+from bascule.errors import BasculeError
 from bascule.messages import new_id
 from bascule.runs._detached import start_detached
 from bascule.runs._log import RunLog
 from bascule.stream import Chunk
 
-__all__ = ["CLOSE_TIMEOUT", "LiveRun"]
+__all__ = ["CLOSE_TIMEOUT", "LiveRun", "shown_text"]
 
 logger = logging.getLogger("bascule.runs")
 
@@ -23,6 +24,13 @@ CLOSE_TIMEOUT = 10.0
 """Seconds that leaving the output waits for a run that was told to stop."""
 
 ResultT = TypeVar("ResultT")
+
+
+def shown_text(error: BaseException, run_id: str) -> str:
+    """Return what a stream says of an error: the text of our own ones, only the place to look for all others."""
+    if isinstance(error, BasculeError):
+        return str(error)
+    return f"Internal error ({type(error).__name__}). The log has the details under run {run_id}."
 
 
 class LiveRun(ABC, Generic[ResultT]):
@@ -87,7 +95,10 @@ class LiveRun(ABC, Generic[ResultT]):
             self._end(None)
             raise
         except Exception as error:  # the boundary of a run: a fault in it is its result
-            logger.exception("run %s failed", self.run_id)
+            if isinstance(error, BasculeError):
+                logger.warning("run %s failed: %s", self.run_id, error)
+            else:
+                logger.exception("run %s failed", self.run_id)
             self._end(error)
         except BaseException as error:
             self._end(error)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from bascule.context import CancelToken
 from bascule.messages import JsonObject, JsonValue, Message, Part, ReasoningPart, new_id
-from bascule.runs._live import LiveRun
+from bascule.runs._live import LiveRun, shown_text
 from bascule.stream import (
     AbortChunk,
     Chunk,
@@ -95,7 +95,7 @@ class AgentOutput(LiveRun[FullOutput]):
             log.append(AbortChunk(self.run_id, "the task was cancelled"))
         else:
             cause = error if isinstance(error, Exception) else None
-            log.append(ErrorChunk(self.run_id, type(error).__name__, str(error), cause=cause))
+            log.append(ErrorChunk(self.run_id, type(error).__name__, shown_text(error, self.run_id), cause=cause))
         reason: RunFinishReason = "aborted" if error is None else "error"
         log.append(FinishChunk(self.run_id, message_id=self.message_id, reason=reason))
 

@@ -64,6 +64,7 @@ class RunFold:
         self._finish_reason: RunFinishReason = "unknown"
         self._stopped_by: StoppedBy | None = None
         self._error_seen: Exception | None = None
+        self._error_message: str | None = None
         self._pending: tuple[PendingCall, ...] = ()
         self._usage = NO_USAGE
         self._text: list[str] = []
@@ -110,6 +111,7 @@ class RunFold:
             finish_reason=self._finish_reason,
             stopped_by=self._stopped_by,
             error=self._error_seen,
+            error_message=self._error_message,
             pending=self._pending,
             warnings=tuple(self._warnings),
             object=self._object,
@@ -226,6 +228,7 @@ class RunFold:
     def _error(self, chunk: ErrorChunk) -> None:
         self._status = "failed"
         self._error_seen = chunk.cause or AgentRunError(chunk.message)
+        self._error_message = chunk.message
 
     def _abort(self, _: AbortChunk) -> None:
         if self._status == "running":

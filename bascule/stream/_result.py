@@ -106,7 +106,8 @@ class FullOutput:
         usage: tokens of the whole run.
         finish_reason: why the run ended.
         stopped_by: what ended the loop before the model did.
-        error: the exception, when status is ``failed``.
+        error: the exception, when status is ``failed``; for the developer, never for a caller.
+        error_message: what a caller may be shown of it, without secrets.
         pending: the calls that wait for an answer, when status is ``suspended``.
         warnings: what the developer should know.
         object: the structured answer.
@@ -130,6 +131,7 @@ class FullOutput:
     finish_reason: RunFinishReason = "unknown"
     stopped_by: StoppedBy | None = None
     error: Exception | None = field(default=None, compare=False)
+    error_message: str | None = None
     pending: tuple[PendingCall, ...] = ()
     warnings: tuple[str, ...] = ()
     object: JsonValue = None

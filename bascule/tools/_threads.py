@@ -13,6 +13,8 @@ import anyio
 import anyio.from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
+from bascule.errors import ToolError
+
 __all__ = ["MAX_THREADS", "run_in_daemon_thread"]
 
 _T = TypeVar("_T")
@@ -20,21 +22,26 @@ _T = TypeVar("_T")
 MAX_THREADS = 64
 """How many threads there may be; further calls wait for a free one."""
 
+QUEUE_TIMEOUT = 60.0
+"""Seconds that a call waits for a free thread."""
+
 
 class _Job:
     """One call on its way to a thread and back."""
 
-    __slots__ = ("done", "error", "function", "token", "value")
+    __slots__ = ("abandoned", "begun", "done", "error", "function", "token", "value")
 
     def __init__(self, function: Callable[[], object], token: EventLoopToken) -> None:
         self.function = function
         self.token = token
         self.done = anyio.Event()
+        self.begun = False
+        self.abandoned = False
         self.value: object = None
         self.error: BaseException | None = None
 
 
-class _Pool:
+class Pool:
     """Threads that are started when all others are busy and end after a while without work."""
 
     IDLE = 30.0
@@ -79,6 +86,9 @@ class _Pool:
 
     @staticmethod
     def _do(job: _Job) -> None:
+        if job.abandoned:
+            return  # whoever asked has gone before it began
+        job.begun = True
         try:
             job.value = job.function()
         except BaseException as error:  # noqa: BLE001  # handed to the caller, who raises it
@@ -89,24 +99,36 @@ class _Pool:
             return  # the event loop is gone; nobody waits
 
 
-_pool = _Pool()
+_pool = Pool()
 
 
 async def run_in_daemon_thread(function: Callable[[], _T]) -> _T:
     """Call ``function`` in a daemon thread and return what it returns.
 
-    When the awaiting task is cancelled, the call is abandoned: it goes on in its thread and its result is dropped.
+    When the awaiting task is cancelled, the call is abandoned: one that has begun goes on in its thread and its result
+    is dropped, one that waits for a thread never begins.
 
     Args:
         function: called without arguments, with the caller's context variables.
 
     Raises:
+        ToolError: no thread became free in time.
         Exception: whatever ``function`` raised.
     """
     context = copy_context()
     job = _Job(lambda: context.run(function), current_token())
     _pool.submit(job)
-    await job.done.wait()
+    try:
+        with anyio.move_on_after(QUEUE_TIMEOUT):
+            await job.done.wait()
+        if not job.begun:
+            raise ToolError(
+                f"All {MAX_THREADS} threads for blocking functions have been busy for {QUEUE_TIMEOUT:g} seconds. "
+                "A tool that blocks does not come back; make it async, or give it a timeout."
+            )
+        await job.done.wait()
+    finally:
+        job.abandoned = not job.begun
     if job.error is not None:
         raise job.error
     return job.value  # type: ignore[return-value]  # a job's value is what its function returned

@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any, Generic, cast, get_type_hints, overload
 
 import anyio
+from anyio import get_cancelled_exc_class
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import ParamSpec, TypeVar, is_typeddict
 
-from bascule.errors import ConfigurationError, SchemaMissing, ToolError, ToolInputInvalid
+from bascule.context import Principal, missing_scopes
+from bascule.errors import ConfigurationError, SchemaMissing, ScopeMissing, ToolError, ToolInputInvalid
 from bascule.messages import JsonObject
+from bascule.tools._cancellation import cancelled_from_outside
 from bascule.tools._context import ToolContext
 from bascule.tools._names import check_name
 from bascule.tools._schema import InputModel, input_model_of, validation_text
@@ -107,23 +110,42 @@ class Tool(Generic[P, R]):
             context: identity, cancellation and channel of the caller.
 
         Raises:
+            ScopeMissing: the caller is verified and lacks a scope that the tool needs.
             ToolInputInvalid: the arguments do not fit the schema.
-            ToolError: the tool says no, or took longer than its timeout.
+            ToolError: the tool says no, took longer than its timeout, or tried to end the process.
             Exception: whatever the function raised.
         """
-        checked = self._check(arguments)
         context = context or ToolContext()
+        self._check_scopes(context.principal)
+        checked = self._check(arguments)
         if self.timeout is None:
             return await self._call(checked, context)
         with anyio.move_on_after(self.timeout):
             return await self._call(checked, context)
         raise ToolError(f"The tool {self.id!r} did not finish within {self.timeout:g} seconds and was stopped.")
 
+    def _check_scopes(self, principal: Principal) -> None:
+        if not self.scopes or not principal.verified:
+            return
+        if missing := missing_scopes(principal.scopes, self.scopes):
+            raise ScopeMissing(f"The tool {self.id!r} needs the scope {' '.join(missing)!r}.", scopes=self.scopes)
+
     async def _call(self, arguments: object, context: ToolContext) -> object:
-        if self._is_async:
-            return await cast("Awaitable[object]", self._execute(arguments, context))
-        result = await run_in_daemon_thread(partial(self._execute, arguments, context))
-        return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+        try:
+            if self._is_async:
+                return await cast("Awaitable[object]", self._execute(arguments, context))
+            result = await run_in_daemon_thread(partial(self._execute, arguments, context))
+            return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
+        except (Exception, KeyboardInterrupt):
+            raise
+        except get_cancelled_exc_class() as error:
+            if cancelled_from_outside():
+                raise
+            raise ToolError(f"The tool {self.id!r} cancelled itself.") from error
+        except BaseException as error:  # such as SystemExit: a tool must not end what serves everybody
+            raise ToolError(
+                f"The tool {self.id!r} tried to end the process ({type(error).__name__}: {error})."
+            ) from error
 
 
 def _is_async(function: object) -> bool:

@@ -146,6 +146,8 @@ def test_something_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
         ((str(QUICKSTART), "--port", "70000"), "give a port number from 0 to 65535"),
         ((str(QUICKSTART), "--agent", "nowhere.md"), "nowhere.md"),
         (("--acp", "nobody"), "nobody"),
+        ((str(QUICKSTART), "--host", "0.0.0.0"), "nothing checks who calls"),
+        ((str(QUICKSTART), "--auth", "none", "--jwt-jwks", "https://id.example/jwks"), "cannot be used together"),
     ],
 )
 def test_flags_that_cannot_work_are_refused(arguments: tuple[str, ...], said: str) -> None:
@@ -192,3 +194,13 @@ def test_behind_a_proxy_it_answers_to_the_name_of_its_base_url_and_to_no_other(t
         for host, status in (("tools.example.org", 200), (f"localhost:{port}", 200), ("evil.example.org", 421)):
             answer = httpx.post(f"http://127.0.0.1:{port}/mcp", json=body, headers={**ACCEPT, "host": host})
             assert answer.status_code == status, host
+
+
+def test_a_model_that_cannot_be_found_is_named_at_the_start() -> None:
+    done = refused(str(QUICKSTART), "--port", "0", environ={"BASCULE_MODEL": "nowhere/small"})
+    assert "nowhere" in done.stderr
+
+
+def test_an_app_open_to_anyone_is_served_to_other_machines_when_that_is_said(tmp_path: Path) -> None:
+    with serving(tmp_path, str(QUICKSTART), "--host", "0.0.0.0", "--auth", "none") as server:
+        assert httpx.get(f"{server.url}/healthz").status_code == 200

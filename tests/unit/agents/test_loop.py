@@ -336,6 +336,15 @@ async def test_two_runs_with_one_id_at_once_are_refused() -> None:
             agent.stream("go", run_id="same")
 
 
+async def test_an_id_is_taken_as_soon_as_its_run_is_asked_for_and_free_after_its_end() -> None:
+    agent = Agent("a", model=ScriptedModel([{"text": "ok", "times": 3}]))
+    first = agent.stream("go", run_id="chosen")
+    with pytest.raises(RunIdInUse, match="'chosen' is going on"):
+        agent.stream("go", run_id="chosen")
+    await first
+    assert (await agent.generate("go", run_id="chosen")).text == "ok"
+
+
 def test_generate_sync_works_in_a_script() -> None:
     assert Agent("a", model=ScriptedModel([{"text": "ok"}])).generate_sync("go").text == "ok"
 
