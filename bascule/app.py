@@ -6,6 +6,8 @@ and what is made of a name here is imported then.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from hashlib import sha256
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
@@ -16,7 +18,7 @@ from bascule.mcp_server import HttpParser, McpServer, Prompt, Resource, serve_ht
 from bascule.memory import Memory
 from bascule.settings import Settings, data_folder, load_settings
 from bascule.storage import Storage
-from bascule.tools import Runnable, Tool, safe_name, tool
+from bascule.tools import Runnable, Tool, as_tool, safe_name
 
 if TYPE_CHECKING:
     from bascule.acp import AcpAgent
@@ -94,7 +96,7 @@ class Bascule:
         self.version = version
         self.agents: dict[str, Agent] = _registry("agent", agents)
         self.tools: dict[str, Tool[..., Any]] = _registry(
-            "tool", [_as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools
+            "tool", [as_tool(item) for item in tools] if not isinstance(tools, Mapping) else tools
         )
         self.workflows: dict[str, Workflow] = _registry("workflow", workflows)
         self.acp_agents: dict[str, AcpAgent] = _registry("ACP agent", _acp_agents(acp_agents) if acp_agents else ())
@@ -102,6 +104,8 @@ class Bascule:
         self.resources: tuple[Resource, ...] = tuple(resources)
         self.open_to_anyone: bool = auth == "none"
         self.auth: Auth | None = None if auth is None or auth == "none" else _auth(auth)
+        self.source: Path | None = None
+        """The file that the app was loaded from."""
         self._storage = storage
         self._memory = memory
         self._server: McpServer | None = None
@@ -119,9 +123,14 @@ class Bascule:
         return self._memory
 
     def keep_in_data_folder(self) -> None:
-        """Keep conversations in the user's data folder, unless the app or a setting says where."""
+        """Keep conversations in the user's data folder, unless the app or a setting says where.
+
+        The file is named after the app and, for one that was loaded from a file, after that file's place: two apps of
+        one name do not share conversations.
+        """
         if self._memory is None and not (self._storage or self.settings.storage):
-            self._storage = f"sqlite:///{data_folder() / f'{safe_name(self.name)}.db'}"
+            place = "" if self.source is None else f"-{sha256(str(self.source).encode()).hexdigest()[:8]}"
+            self._storage = f"sqlite:///{data_folder() / f'{safe_name(self.name)}{place}.db'}"
 
     def add_agent(self, agent: "Agent") -> None:
         """Serve one more agent; not any more when the app is being served.
@@ -190,17 +199,32 @@ class Bascule:
         for agent in self.agents.values():
             agent.resolved_model()
 
-    def asgi(self, *, path: str = "/mcp") -> ASGIApp:
+    def asgi(
+        self,
+        *,
+        path: str = "/mcp",
+        allowed_hosts: Sequence[str] | None = None,
+        allowed_origins: Sequence[str] | None = None,
+    ) -> ASGIApp:
         """Return one ASGI app that serves everything; it may be mounted anywhere, and starts itself when it has to.
 
         Args:
             path: where MCP is served, with and without a slash at its end.
+            allowed_hosts: names that it answers to; see ``McpServer.asgi``.
+            allowed_origins: origins of web pages that may call it.
 
         Raises:
             NameTaken: two things would be served under one name.
         """
         base_url = self.settings.base_url
-        return self.server().asgi(path=path, auth=self.auth, base_url=base_url, ready=self._ready)
+        return self.server().asgi(
+            path=path,
+            auth=self.auth,
+            base_url=base_url,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            ready=self._ready,
+        )
 
     async def run_stdio(self) -> None:
         """Serve MCP over stdin and stdout until stdin ends; there is no auth, the caller is the local person."""
@@ -285,10 +309,6 @@ class Bascule:
                     closing.push_async_callback(agent.aclose)
                 for coding_agent in self.acp_agents.values():
                     closing.push_async_callback(coding_agent.aclose)
-
-
-def _as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:
-    return cast("Tool[..., Any]", item) if isinstance(item, Tool) else tool(item)
 
 
 def _acp_agents(items: "Sequence[AcpAgent | str]") -> "Sequence[AcpAgent]":

@@ -11,7 +11,8 @@ from bascule.auth import DevAuth
 @tool
 def whoami(ctx: ToolContext) -> str:
     """Say who is calling."""
-    return f"You are {ctx.principal.subject}, and may {' '.join(sorted(ctx.principal.scopes))}."
+    who = ctx.principal
+    return f"You are {who.subject or who.id}, and may {' '.join(sorted(who.scopes)) or 'do everything'}."
 
 
 app = Bascule("guarded", tools=[whoami], auth=DevAuth())

@@ -17,7 +17,7 @@ from bascule.messages import Message, MessagesInput, TextPart, normalize
 from bascule.models import LanguageModel, ModelSettings, ModelSpec, ModelTool, default_model, resolve_model
 from bascule.runs import AgentOutput
 from bascule.stream import FullOutput
-from bascule.tools import Runnable, Tool, check_name, runnable_tool, safe_name, tool
+from bascule.tools import Runnable, Tool, as_tool, check_name, runnable_tool, safe_name
 
 __all__ = ["Agent"]
 
@@ -287,7 +287,7 @@ def _tools_by_name(
     workflows: Sequence[WorkflowLike] | Mapping[str, WorkflowLike] | None,
 ) -> dict[str, Tool[..., Any]]:
     found: dict[str, Tool[..., Any]] = {}
-    offered: list[Tool[..., Any]] = [_as_tool(item) for item in tools]
+    offered: list[Tool[..., Any]] = [as_tool(item) for item in tools]
     if agents:
         offered += [runnable_tool(item, name=safe_name(f"agent-{key}")) for key, item in _keyed(agents)]
     if workflows:
@@ -297,12 +297,6 @@ def _tools_by_name(
             raise NameTaken(f"The agent {agent!r} has two tools named {item.id!r}; rename one of them.")
         found[item.id] = item
     return found
-
-
-def _as_tool(item: ToolLike) -> Tool[..., Any]:
-    if isinstance(item, Tool):
-        return cast("Tool[..., Any]", item)
-    return tool(item)
 
 
 def _keyed(items: Sequence[_Item] | Mapping[str, _Item]) -> Iterable[tuple[str, _Item]]:

@@ -40,8 +40,7 @@ def _base_url(host: str, port: int) -> str:
 
 
 def _offer(app: Bascule) -> str:
-    names = [*app.tools, *(f"ask_{id}" for id in app.runnables()), *(f"run_{id}" for id in app.workflows)]
-    return ", ".join(names) or "no tools"
+    return ", ".join(app.server().catalogue.tools) or "no tools"
 
 
 def _token_lines(app: Bascule) -> list[str]:

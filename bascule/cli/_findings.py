@@ -150,9 +150,7 @@ def _port(settings: Settings) -> Finding:
         try:
             probe.bind((settings.host, settings.port))
         except OSError as error:
-            return Finding(
-                "failed", f"{where} cannot be listened on: {error.strerror}. Take another one: serve --port 0"
-            )
+            return Finding("note", f"{where} is taken ({error.strerror}): serve needs another one, such as --port 0")
     return Finding("ok", f"{where} is free to listen on")
 
 

@@ -96,6 +96,7 @@ def load_app(target: str, settings: Settings) -> Bascule:
     module = _import(path)
     app = _named(module, name, path) if name is not None else _found(module, path)
     app.settings = settings
+    app.source = path
     if not app.named:
         app.name = safe_name(path.stem)[:MAX_DEFAULT_NAME].rstrip("_-")
     return app

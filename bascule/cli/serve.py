@@ -1,5 +1,6 @@
 """``bascule serve``: MCP over HTTP."""
 
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from bascule.auth import Auth, DevAuth, JWTAuth
 from bascule.cli._card import agent_from_card
 from bascule.cli._connect import describe_server
 from bascule.cli._load import open_app, set_up
-from bascule.mcp_server import ClientSeen, serving_process
+from bascule.mcp_server import ClientSeen, protect_stdout, serving_process
 
 __all__ = ["command"]
 
@@ -65,6 +66,7 @@ def command(
 
     Without FILE, --agent and --acp say what is served. Ends on SIGTERM and Ctrl-C.
     """
+    protect_stdout()
     flags = {
         "host": host,
         "port": port,
@@ -93,7 +95,14 @@ def _app(
     for card in cards:
         app.add_agent(agent_from_card(Path(card), tools=app.tools))
     for name in acp_names:
-        app.add_acp_agent(AcpAgent(name))
+        agent = AcpAgent(name)
+        if shutil.which(agent.config.command[0]) is None:
+            hint = agent.config.install or "put it on the search path"
+            print(
+                f"Note: {agent.config.command[0]} is not installed, so ask_{name} cannot answer: {hint}",
+                file=sys.stderr,
+            )
+        app.add_acp_agent(agent)
     return app
 
 

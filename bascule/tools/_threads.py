@@ -91,6 +91,8 @@ class Pool:
         job.begun = True
         try:
             job.value = job.function()
+        except KeyboardInterrupt as error:  # raised by the function itself: threads get no signals
+            job.error = SystemExit(f"KeyboardInterrupt: {error}")
         except BaseException as error:  # noqa: BLE001  # handed to the caller, who raises it
             job.error = error
         try:

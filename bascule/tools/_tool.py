@@ -21,7 +21,7 @@ from bascule.tools._names import check_name
 from bascule.tools._schema import InputModel, input_model_of, validation_text
 from bascule.tools._threads import run_in_daemon_thread
 
-__all__ = ["Execute", "Tool", "tool"]
+__all__ = ["Execute", "Tool", "as_tool", "tool"]
 
 P = ParamSpec("P", default=...)
 R = TypeVar("R", default=Any)
@@ -178,7 +178,7 @@ def _input_check(
         except ValidationError as error:
             raise ToolInputInvalid(validation_text(name, error)) from error
 
-    return model.model_json_schema(), check
+    return _with_object_root(model.model_json_schema()), check
 
 
 class _JsonSchemaCheck:
@@ -215,12 +215,23 @@ def _output_schema(name: str, output: type | JsonObject | None) -> JsonObject | 
         schema = output if isinstance(output, Mapping) else TypeAdapter(output).json_schema(mode="serialization")
     except PydanticUserError as error:
         raise SchemaMissing(f"The output of the tool {name!r} cannot be described: {error.message}") from error
+    schema = _with_object_root(schema)
     if schema.get("type") != "object":
         raise ConfigurationError(
             f"The output schema of the tool {name!r} has no object at its root; "
             "return a pydantic model, a dataclass or a TypedDict, or leave 'output' out to answer with text."
         )
     return schema
+
+
+def _with_object_root(schema: JsonObject) -> JsonObject:
+    """Put the definition of a type that contains itself at the root, where pydantic leaves only a reference."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    definitions = schema.get("$defs")
+    definition = definitions.get(name) if isinstance(definitions, Mapping) else None
+    if not isinstance(definition, Mapping):
+        return schema
+    return {**definition, "$defs": definitions}
 
 
 @overload
@@ -298,6 +309,22 @@ def tool(
         return made
 
     return make if function is None else make(function)
+
+
+def as_tool(item: Tool[..., Any] | Callable[..., Any]) -> Tool[..., Any]:
+    """Return a tool as it is, and a function made into one.
+
+    Raises:
+        ConfigurationError: it is neither.
+        SchemaMissing: see ``tool``.
+    """
+    if isinstance(item, Tool):
+        return cast("Tool[..., Any]", item)
+    if not callable(item):
+        raise ConfigurationError(
+            f"{item!r} is no tool. Give a Tool, a function with @tool above it, or a plain function."
+        )
+    return tool(item)
 
 
 def _name_of(function: Callable[..., object]) -> str:

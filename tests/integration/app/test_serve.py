@@ -13,6 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bascule.cli._load import load_app
+from bascule.settings import Settings
+
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart.py"
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -172,6 +175,25 @@ def test_with_dev_auth_only_a_token_from_the_command_line_opens_it(tmp_path: Pat
         assert answer.status_code == 200
 
 
+async def test_apps_of_one_name_do_not_share_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASCULE_DATA", str(tmp_path / "data"))
+    seen: list[int] = []
+    for folder in ("one", "two", "one"):
+        app = load_app(str(copied(tmp_path / folder)), Settings())
+        app.keep_in_data_folder()
+        async with app:
+            await app.memory.create_thread(resource_id="me")
+            seen.append((await app.memory.list_threads(resource_id="me")).total)
+    assert seen == [1, 1, 2]
+
+
+def copied(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    target = folder / "app.py"
+    target.write_text(QUICKSTART.read_text(encoding="utf-8"), encoding="utf-8")
+    return target
+
+
 def test_conversations_survive_a_restart(tmp_path: Path) -> None:
     def ask(server: Server, name: str, arguments: dict[str, str]) -> str:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
@@ -194,6 +216,22 @@ def test_behind_a_proxy_it_answers_to_the_name_of_its_base_url_and_to_no_other(t
         for host, status in (("tools.example.org", 200), (f"localhost:{port}", 200), ("evil.example.org", 421)):
             answer = httpx.post(f"http://127.0.0.1:{port}/mcp", json=body, headers={**ACCEPT, "host": host})
             assert answer.status_code == status, host
+
+
+def test_what_a_file_prints_goes_to_stderr(tmp_path: Path) -> None:
+    app = tmp_path / "loud.py"
+    app.write_text("print('loud at import')\nfrom bascule import tool\n@tool\ndef quiet() -> str:\n    'Be quiet.'\n")
+    with serving(tmp_path, str(app)) as server:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=15) == 0
+        assert server.process.stdout is not None
+        assert server.process.stdout.read() == ""
+    assert "loud at import" in server.banner
+
+
+def test_a_coding_agent_that_is_not_installed_is_said_at_the_start(tmp_path: Path) -> None:
+    with serving(tmp_path, "--acp", "codex", environ={"PATH": "/nowhere"}) as server:
+        assert "is not installed, so ask_codex cannot answer" in server.banner
 
 
 def test_a_model_that_cannot_be_found_is_named_at_the_start() -> None:

@@ -29,7 +29,7 @@ def test_it_says_where_it_listens_what_it_serves_and_how_each_client_connects() 
     app = Bascule("sums", tools=[add], agents=[Agent("tutor")])
     text = describe_server(app, "app.py", host="127.0.0.1", port=8000)
     url = "http://127.0.0.1:8000/mcp"
-    assert text.splitlines()[0] == "Serving app.py: add, ask_tutor"
+    assert text.splitlines()[0] == "Serving app.py: add, ask_tutor, memory_list_threads, memory_read_thread"
     lines = lines_of(app)
     assert lines["MCP"] == url
     assert shlex.split(lines["Claude Code"]) == ["claude", "mcp", "add", "--transport", "http", "sums", url]

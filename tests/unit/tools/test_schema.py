@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from bascule.errors import ConfigurationError, NameInvalid, SchemaMissing, ToolInputInvalid
-from bascule.tools import Tool, ToolContext, check_name, safe_name, tool
+from bascule.tools import Tool, ToolContext, as_tool, check_name, safe_name, tool
 
 
 class Point(BaseModel):
@@ -235,6 +235,28 @@ def test_a_return_type_that_is_an_object_makes_the_output_structured(kind: type)
 
     make.__annotations__["return"] = kind
     assert tool(make).output_schema is not None
+
+
+class Node(BaseModel):
+    value: int
+    children: "list[Node]" = []
+
+
+def test_a_type_that_contains_itself_can_be_taken_and_given() -> None:
+    @tool
+    def same(node: Node) -> Node:
+        """Give it back."""
+        return node
+
+    assert same.output_schema is not None
+    assert same.output_schema["type"] == "object"
+    assert "Node" in str(same.output_schema["$defs"])
+    assert "Node" in str(same.input_schema["$defs"])
+
+
+def test_what_is_no_tool_is_refused_with_what_is() -> None:
+    with pytest.raises(ConfigurationError, match=r"3 is no tool\. Give a Tool, a function with @tool above it"):
+        as_tool(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # what is tested
 
 
 def test_a_scalar_return_type_stays_text() -> None:
