@@ -6,10 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bascule.acp._run import AcpOutput
 from bascule.context import CancelToken, RequestContext
-from bascule.errors import ToolError
 from bascule.messages import JsonObject, JsonValue, MessagesInput
-from bascule.stream import PendingCall
-from bascule.tools import Answer, MemoryOption, Tool, ToolContext, answer_of, safe_name
+from bascule.tools import Decidable, MemoryOption, Tool, ToolContext, answer_of, conclude, safe_name
 
 __all__ = ["task_tool"]
 
@@ -33,7 +31,7 @@ _OUTPUT: JsonObject = {
 }
 
 
-class CodingAgent(Protocol):
+class CodingAgent(Decidable, Protocol):
     """What the tool needs of an ``AcpAgent``."""
 
     @property
@@ -63,14 +61,6 @@ class CodingAgent(Protocol):
         """Start a turn."""
         ...
 
-    def resume_stream(self, resume_data: JsonObject, *, run_id: str, tool_call_id: str | None = None) -> AcpOutput:
-        """Go on after a question."""
-        ...
-
-    async def abort_run(self, run_id: str) -> None:
-        """Stop a run."""
-        ...
-
 
 def task_tool(agent: CodingAgent, *, name: str | None = None, description: str | None = None) -> Tool[..., object]:
     """Return a tool ``{task}`` that gives a task to a coding agent.
@@ -94,55 +84,13 @@ def task_tool(agent: CodingAgent, *, name: str | None = None, description: str |
 
 async def _run(agent: CodingAgent, task: str, context: ToolContext) -> JsonObject:
     output = agent.stream(task, request_context=context.request_context)
-    texts: list[str] = []
-    warnings: list[str] = []
-    try:
-        while True:
-            await _read(output, context)
-            result = output.snapshot()
-            texts.append(result.text)
-            warnings += result.warnings
-            if result.status != "suspended":
-                break
-            output = await _put_question(agent, output.run_id, result.pending[0], context, warnings)
-    finally:
-        await agent.abort_run(output.run_id)
-    answer_of(result, agent.name)
-    answer: dict[str, JsonValue] = {"output": "".join(texts), "files_changed": list(output.files_changed)}
-    if warnings:
-        answer["warnings"] = warnings
-    return answer
-
-
-async def _read(output: AcpOutput, context: ToolContext) -> None:
-    """Hand on the events of an output; stopping the caller stops it."""
-    forget = context.cancel.on_cancel(lambda: output.cancel(context.cancel.reason))
-    try:
-        async with output:
-            async for chunk in output:
-                await context.channel.emit(chunk)
-    finally:
-        forget()
-
-
-async def _put_question(
-    agent: CodingAgent, run_id: str, call: PendingCall, context: ToolContext, warnings: list[str]
-) -> AcpOutput:
-    """Ask about one call that waits; others come up again."""
-    schema: JsonObject = {
-        "type": "object",
-        "properties": {
-            "approve": {"type": "boolean", "description": "Whether the agent may do this."},
-            "reason": {"type": "string", "description": "Why not."},
-        },
-        "required": ["approve"],
+    conclusion = await conclude(agent, output, context, name=agent.name)
+    answer_of(conclusion.result, agent.name)
+    answer: dict[str, JsonValue] = {
+        "output": conclusion.before + conclusion.result.text,
+        "files_changed": list(output.files_changed),
     }
-    try:
-        answer = await context.ask(f"{agent.name} asks for permission: {call.tool_name}", schema)
-    except ToolError:
-        answer = Answer("decline", {"reason": "nobody could be asked"})
-        warnings.append(f"permission_denied: {call.tool_name}: nobody could be asked, which counts as no.")
-    content = answer.content or {}
-    approved = answer.action == "accept" and content.get("approve") is True
-    data: JsonObject = {"approved": approved, "reason": content.get("reason")}
-    return agent.resume_stream(data, run_id=run_id, tool_call_id=call.tool_call_id)
+    declined = [f"permission_denied: {tool}: nobody could be asked, which counts as no." for tool in conclusion.unasked]
+    if conclusion.warnings or declined:
+        answer["warnings"] = [*conclusion.warnings, *declined]
+    return answer

@@ -12,9 +12,10 @@ from bascule.runs import AgentOutput
 from bascule.stream import FullOutput
 from bascule.tools._context import ToolContext
 from bascule.tools._names import safe_name
+from bascule.tools._questions import Conclusion, conclude
 from bascule.tools._tool import Tool
 
-__all__ = ["MemoryOption", "Runnable", "answer_of", "runnable_tool"]
+__all__ = ["MemoryOption", "Runnable", "answer_of", "answer_text", "runnable_tool"]
 
 
 class MemoryOption(TypedDict, total=False):
@@ -68,7 +69,8 @@ class _Prompt(BaseModel):
 def runnable_tool(runnable: Runnable, *, name: str | None = None, description: str | None = None) -> Tool[..., object]:
     """Return a tool with the input ``{prompt}`` that runs ``runnable`` and answers with its text.
 
-    The run's events reach the caller's stream while it goes on; stopping the caller stops it.
+    The run's events reach the caller's stream while it goes on; stopping the caller stops it. What the run asks is put
+    to the person behind the caller; where nobody can be asked, it is declined, and the answer says so.
 
     Args:
         runnable: what the tool runs.
@@ -78,10 +80,7 @@ def runnable_tool(runnable: Runnable, *, name: str | None = None, description: s
 
     async def run(arguments: _Prompt, context: ToolContext) -> object:
         output = runnable.stream(arguments.prompt, request_context=context.request_context, abort_signal=context.cancel)
-        async with output:
-            async for chunk in output:
-                await context.channel.emit(chunk)
-        return answer_of(output.snapshot(), runnable.name)
+        return answer_text(await conclude(runnable, output, context, name=runnable.name), runnable.name)
 
     return Tool(
         name or safe_name(f"agent-{runnable.id}"),
@@ -98,10 +97,30 @@ def answer_of(output: FullOutput, name: str) -> str:
         ToolError: the run failed, was stopped, or waits for a decision.
     """
     if output.status == "failed":
-        raise ToolError(f"{name} failed: {output.error}")
+        shown = output.error_message or "The log has the details."
+        raise ToolError(f"{name} failed: {shown}")
     if output.status == "canceled":
         raise ToolError(f"{name} was stopped before it had an answer.")
     if output.status == "suspended":
         waiting = ", ".join(call.tool_name for call in output.pending)
         raise ToolError(f"{name} waits for a decision on {waiting} (run {output.run_id}).")
     return output.text or output.all_text
+
+
+def answer_text(conclusion: Conclusion, name: str) -> str:
+    """Return the text of a run that was followed to its end, with a word on what was declined unasked.
+
+    Raises:
+        ToolError: the run failed, was stopped, or waits for a decision that cannot be made here.
+    """
+    note = ""
+    if conclusion.unasked:
+        names = ", ".join(dict.fromkeys(conclusion.unasked))
+        note = f"[Declined: {names}. The client that called cannot be asked for permission.]"
+    try:
+        text = conclusion.before + answer_of(conclusion.result, name)
+    except ToolError as error:
+        if not note:
+            raise
+        raise ToolError(f"{error} {note}") from error
+    return "\n\n".join(filter(None, [text, note]))
