@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from bascule.context import RequestContext
 from bascule.mcp_server._catalogue import AnyTool
 from bascule.messages import JsonObject, JsonValue
-from bascule.tools import MemoryOption, Runnable, Tool, ToolContext, answer_of, safe_name
+from bascule.tools import MemoryOption, Runnable, Tool, ToolContext, answer_text, conclude, safe_name
 
 __all__ = ["agent_tools", "ask_name"]
 
@@ -28,8 +29,8 @@ OWNER: JsonObject = {
 }
 
 
-Answered = Callable[[str], Awaitable[None]]
-"""Called with the id of a thread when an answer became part of it."""
+Answered = Callable[[str, str], Awaitable[None]]
+"""Called with the id of a thread, and whose it is, when an answer became part of it."""
 
 
 def ask_name(agent_id: str) -> str:
@@ -48,9 +49,11 @@ def agent_tools(agent: Runnable, *, answered: Answered | None = None) -> tuple[A
     """
 
     async def ask(arguments: JsonObject, context: ToolContext) -> object:
-        answer, thread = await _ask(agent, arguments, context), arguments.get("thread_id")
-        if answered is not None and isinstance(thread, str):
-            await answered(thread)
+        request, given = _request_of(arguments, context), arguments.get("thread_id")
+        thread = given if isinstance(given, str) else None
+        answer = await _ask(agent, str(arguments["message"]), thread, request, context)
+        if answered is not None and thread is not None:
+            await answered(thread, request.owner)
         return answer
 
     def made(properties: JsonObject) -> AnyTool:
@@ -71,19 +74,16 @@ def agent_tools(agent: Runnable, *, answered: Answered | None = None) -> tuple[A
     return made({**properties, "resource_id": OWNER}), made(properties)
 
 
-async def _ask(agent: Runnable, arguments: JsonObject, context: ToolContext) -> str:
+def _request_of(arguments: JsonObject, context: ToolContext) -> RequestContext:
+    """Return the context of the run: only a caller without a verified identity may say whom it is for."""
     request = context.request_context
     owner, thread = arguments.get("resource_id"), arguments.get("thread_id")
     if isinstance(owner, str) and not request.principal.verified:
         request = replace(request, resource_id=owner)
-    memory: MemoryOption | None = None
-    if isinstance(thread, str):
-        request = replace(request, thread_id=thread)
-        memory = {"thread": thread, "resource": request.owner}
-    output = agent.stream(
-        str(arguments["message"]), memory=memory, request_context=request, abort_signal=context.cancel
-    )
-    async with output:
-        async for chunk in output:
-            await context.channel.emit(chunk)
-    return answer_of(output.snapshot(), agent.name)
+    return replace(request, thread_id=thread) if isinstance(thread, str) else request
+
+
+async def _ask(agent: Runnable, message: str, thread: str | None, request: RequestContext, context: ToolContext) -> str:
+    memory: MemoryOption | None = None if thread is None else {"thread": thread, "resource": request.owner}
+    output = agent.stream(message, memory=memory, request_context=request, abort_signal=context.cancel)
+    return answer_text(await conclude(agent, output, context, name=agent.name), agent.name)

@@ -4,13 +4,14 @@ Whose conversations they are follows from the request alone, never from an argum
 thread is like one that does not exist.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field
 
 from bascule.context import RequestContext, current_context
+from bascule.errors import NotFound
 from bascule.mcp_server._catalogue import AnyTool
 from bascule.mcp_server._resources import Resource
 from bascule.mcp_server._steps import shorten
@@ -18,7 +19,15 @@ from bascule.memory import Memory, Thread
 from bascule.messages import ErrorPart, FilePart, JsonObject, JsonValue, Message, TextPart, ToolCallPart
 from bascule.tools import ToolContext, model_text, tool
 
-__all__ = ["THREADS", "memory_tools", "thread_listing", "thread_resource", "thread_uri"]
+__all__ = [
+    "THREADS",
+    "Conversations",
+    "is_thread_uri",
+    "memory_tools",
+    "thread_listing",
+    "thread_resource",
+    "thread_uri",
+]
 
 THREADS = "bascule://threads/{thread_id}"
 LISTED = 200
@@ -28,6 +37,48 @@ LISTED = 200
 def thread_uri(thread_id: str) -> str:
     """Return the URI of a thread."""
     return THREADS.format(thread_id=quote(thread_id, safe=""))
+
+
+def is_thread_uri(uri: str) -> bool:
+    """Whether a URI is a thread's."""
+    return uri.startswith(thread_uri(""))
+
+
+class Conversations(Resource):
+    """The template under which every conversation can be read.
+
+    Args:
+        memory: holds the conversations.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+        async def thread(thread_id: str, context: ToolContext) -> str:
+            """A conversation, as text."""
+            found = await memory.recall(thread_id, resource_id=context.request_context.owner)
+            return transcript(found.messages)
+
+        async def thread_ids(typed: str) -> Sequence[str]:
+            context = current_context()
+            if context is None:
+                return []
+            found = await memory.list_threads(resource_id=context.owner, order_by="updated_at", per_page=LISTED)
+            return [thread.id for thread in found.threads if thread.id.startswith(typed)]
+
+        super().__init__(
+            THREADS, thread, name="conversation", media_type="text/plain", complete={"thread_id": thread_ids}
+        )
+
+    async def check(self, parameters: Mapping[str, str], context: RequestContext) -> None:
+        """See to it that the owner has this conversation.
+
+        Raises:
+            NotFound: there is none, or it is another's.
+        """
+        identifier = parameters["thread_id"]
+        if await self._memory.get_thread(identifier, resource_id=context.owner) is None:
+            raise NotFound(f"There is no thread {identifier!r}.")
 
 
 def memory_tools(memory: Memory) -> Sequence[AnyTool]:
@@ -62,22 +113,9 @@ def memory_tools(memory: Memory) -> Sequence[AnyTool]:
     return (list_threads, read_thread)
 
 
-def thread_resource(memory: Memory) -> Resource:
+def thread_resource(memory: Memory) -> Conversations:
     """Return the template under which every conversation can be read."""
-
-    async def thread(thread_id: str, context: ToolContext) -> str:
-        """A conversation, as text."""
-        found = await memory.recall(thread_id, resource_id=context.request_context.owner)
-        return transcript(found.messages)
-
-    async def thread_ids(typed: str) -> Sequence[str]:
-        context = current_context()
-        if context is None:
-            return []
-        found = await memory.list_threads(resource_id=context.owner, order_by="updated_at", per_page=LISTED)
-        return [thread.id for thread in found.threads if thread.id.startswith(typed)]
-
-    return Resource(THREADS, thread, name="conversation", media_type="text/plain", complete={"thread_id": thread_ids})
+    return Conversations(memory)
 
 
 def thread_listing(memory: Memory) -> Callable[[RequestContext], Awaitable[Sequence[JsonObject]]]:

@@ -111,8 +111,8 @@ class McpServer:
         self.catalogue.add_resource(thread_resource(memory))
         self.catalogue.listings.append(thread_listing(memory))
 
-    async def _thread_changed(self, thread_id: str) -> None:
-        await self.resource_updated(thread_uri(thread_id))
+    async def _thread_changed(self, thread_id: str, owner: str) -> None:
+        await self.resource_updated(thread_uri(thread_id), owner=owner)
 
     def on_client(self, callback: OnClient) -> None:
         """Call ``callback`` once for every client, when it first lists tools or uses something."""
@@ -129,14 +129,15 @@ class McpServer:
         self._updates.add(built.updates)
         return built
 
-    async def resource_updated(self, uri: str) -> None:
-        """Tell every client that watches a resource that it changed.
+    async def resource_updated(self, uri: str, *, owner: str | None = None) -> None:
+        """Tell every client that watches a resource that it changed; does not wait until they have heard of it.
 
         Args:
             uri: the resource's URI.
+            owner: tell only clients of this owner; everybody when left out.
         """
         for updates in tuple(self._updates):
-            await updates.resource_updated(uri)
+            await updates.resource_updated(uri, owner)
 
     async def run_stdio(self, *, grace: float = 0.5) -> None:
         """Serve one client over stdin and stdout until it closes them.

@@ -49,7 +49,7 @@ class Built:
 def build(catalogue: Catalogue, clients: Clients, identity: Identity, *, heartbeat: float) -> Built:
     """Return a server that offers what the catalogue holds at the time of each request."""
     tools = ToolRequests(catalogue, clients, heartbeat=heartbeat)
-    updates = Updates()
+    updates = Updates(catalogue)
     server: Server[Any] = Server(
         identity.name,
         version=identity.version,

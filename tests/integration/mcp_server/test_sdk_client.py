@@ -509,6 +509,7 @@ async def test_whoever_watches_a_conversation_hears_that_it_grew() -> None:
     async with Memory(storage="sqlite://") as memory:
         served = McpServer("s", agents=[tutor(memory)], memory=memory)
         async with connected(served, LEGACY, message_handler=message) as client:
+            await client.call_tool("ask_tutor", question)
             request = SubscribeRequest(params=SubscribeRequestParams(uri=uri))
             await client.session.send_request(request, EmptyResult)
             await client.call_tool("ask_tutor", question)
