@@ -10,9 +10,11 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
+from bascule import Bascule
 from bascule.cli._load import load_app
 from bascule.settings import Settings
 
@@ -175,15 +177,19 @@ def test_with_dev_auth_only_a_token_from_the_command_line_opens_it(tmp_path: Pat
         assert answer.status_code == 200
 
 
-async def test_apps_of_one_name_do_not_share_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apps_of_one_name_do_not_share_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASCULE_DATA", str(tmp_path / "data"))
+
+    async def threads(app: Bascule) -> int:
+        async with app:
+            await app.memory.create_thread(resource_id="me")
+            return (await app.memory.list_threads(resource_id="me")).total
+
     seen: list[int] = []
     for folder in ("one", "two", "one"):
         app = load_app(str(copied(tmp_path / folder)), Settings())
         app.keep_in_data_folder()
-        async with app:
-            await app.memory.create_thread(resource_id="me")
-            seen.append((await app.memory.list_threads(resource_id="me")).total)
+        seen.append(anyio.run(threads, app))
     assert seen == [1, 1, 2]
 
 
