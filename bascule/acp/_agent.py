@@ -196,7 +196,7 @@ class AcpAgent:
 
     @property
     def stderr(self) -> str:
-        """The end of what the process wrote to stderr."""
+        """The end of what the process wrote to stderr, without secrets."""
         return self._process.stderr if self._process is not None else ""
 
     # --- runs ---

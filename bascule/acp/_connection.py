@@ -16,6 +16,7 @@ from bascule.acp._lines import LineSplitter, OversizedLine
 from bascule.acp._rpc import METHOD_NOT_FOUND, Diagnostics, encode, own_id, parse_message
 from bascule.errors import AcpError, AcpRequestFailed, AcpTimeout
 from bascule.messages import JsonObject, JsonValue
+from bascule.tools import redact
 from bascule.workspace import ProcessGroup
 
 __all__ = ["Answered", "Connection", "Handler", "Params"]
@@ -249,8 +250,8 @@ def _error_of(value: object) -> AcpRequestFailed:
     message = text if isinstance(text, str) and text else "The agent answered with an error that says nothing."
     details = _details(data)
     if details and details not in message:
-        message = f"{message} ({details[:500]})"
-    return AcpRequestFailed(message, code=code if isinstance(code, int) else 0, data=data)
+        message = f"{message} ({redact(details)[:500]})"
+    return AcpRequestFailed(redact(message), code=code if isinstance(code, int) else 0, data=data)
 
 
 def _details(data: object) -> str:

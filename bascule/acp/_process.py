@@ -38,6 +38,7 @@ from bascule.errors import (
 )
 from bascule.messages import JsonObject, JsonValue
 from bascule.runs import start_detached
+from bascule.tools import redact
 from bascule.workspace import ConfinedFiles, ProcessGroup, spawn
 
 __all__ = ["AgentProcess"]
@@ -106,8 +107,8 @@ class AgentProcess:
 
     @property
     def stderr(self) -> str:
-        """The end of what it wrote to stderr."""
-        return self._process.stderr.text() if hasattr(self, "_process") else ""
+        """The end of what it wrote to stderr, without secrets."""
+        return redact(self._process.stderr.text()) if hasattr(self, "_process") else ""
 
     async def ready(self) -> None:
         """Wait until sessions can be opened.
@@ -237,8 +238,8 @@ class AgentProcess:
         self.fail(self._exited(None, "closed its output"))
 
     def _exited(self, code: int | None, what: str) -> AcpAgentExited:
-        tail = self._process.stderr.text(20)
-        words = tail or "\n".join(self._connection.diagnostics.samples)
+        tail = redact(self._process.stderr.text(20))
+        words = tail or redact("\n".join(self._connection.diagnostics.samples))
         ending = f" It wrote: {words[-2000:]}" if words else " It wrote nothing to stderr."
         return AcpAgentExited(
             f"The agent {self.config.name!r} ({self.config.command[0]}) {what}.{ending}",
@@ -279,7 +280,9 @@ class AgentProcess:
         result = await self._request("session/new", {"cwd": self.cwd, "mcpServers": []})
         info = session_info(result)
         if info is None:
-            raise AcpError(f"The agent {self.config.name!r} opened a session without an id: {str(result)[:200]}.")
+            raise AcpError(
+                f"The agent {self.config.name!r} opened a session without an id: {redact(str(result))[:200]}."
+            )
         files = ConfinedFiles(self.config.root or self.cwd) if self.config.fs else None
         session = Session(
             info,

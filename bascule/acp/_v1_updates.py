@@ -32,6 +32,7 @@ from bascule.stream import (
     ToolOutputDeniedChunk,
     ToolResultChunk,
 )
+from bascule.tools import redact
 
 __all__ = ["TrackedCall", "TurnMapper", "Update"]
 
@@ -295,7 +296,9 @@ class TurnMapper:
     def _error(self, tracked: TrackedCall, message: str, *, cancelled: bool) -> None:
         kind: ToolErrorKind = "cancelled" if cancelled else "raised"
         self._emit(
-            ToolErrorChunk(self._run_id, tracked.id, tracked.tool_name, tracked.arguments, kind=kind, message=message)
+            ToolErrorChunk(
+                self._run_id, tracked.id, tracked.tool_name, tracked.arguments, kind=kind, message=redact(message)
+            )
         )
 
     # --- blocks and the end ---

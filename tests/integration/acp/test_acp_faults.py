@@ -70,6 +70,41 @@ async def test_an_agent_that_dies_in_a_turn_is_an_error_with_its_last_words(
     assert alive(await agent.pids()) == []
 
 
+SECRETS = "ANTHROPIC_API_KEY=sk-ant-abcdefghijklmnop rejected, Authorization: Bearer qrstuvwxyz0123"
+
+
+def clean(text: str) -> bool:
+    return "rejected" in text and "[redacted]" in text and "klmnop" not in text and "qrstuv" not in text
+
+
+async def test_the_last_words_of_an_agent_are_shown_without_secrets(fake: MakeFake, project: Path) -> None:
+    async with agent_of(fake([{"stderr": SECRETS}, {"exit": 3}]), project) as coder:
+        with anyio.fail_after(10), pytest.raises(errors.AcpAgentExited) as caught:
+            await coder.generate("Hi.")
+        assert clean(coder.stderr)
+    error = caught.value
+    assert clean(str(error))
+    assert clean(error.stderr_tail)
+    assert clean(str(error.output.error))
+
+
+async def test_what_an_agent_says_on_stdout_before_it_exits_is_shown_without_secrets(
+    fake: MakeFake, project: Path
+) -> None:
+    async with agent_of(fake([{"line": SECRETS}, {"exit": 3}]), project) as coder:
+        with anyio.fail_after(10), pytest.raises(errors.AcpAgentExited) as caught:
+            await coder.generate("Hi.")
+    assert clean(str(caught.value))
+
+
+async def test_the_errors_that_an_agent_answers_with_are_shown_without_secrets(fake: MakeFake, project: Path) -> None:
+    answer = {"error": {"code": -32603, "message": "Internal error", "data": {"details": SECRETS}}}
+    async with agent_of(fake([answer]), project) as coder:
+        with anyio.fail_after(10), pytest.raises(errors.AcpRequestFailed) as caught:
+            await coder.generate("Hi.")
+    assert clean(str(caught.value))
+
+
 async def test_an_agent_that_closes_its_output_and_stays_is_an_error(fake: MakeFake, project: Path) -> None:
     agent = fake([{"text": "half"}, {"close_stdout": True}])
     async with agent_of(agent, project) as coder:

@@ -214,3 +214,10 @@ def test_every_block_is_closed_and_every_call_has_one_result(given: list[dict[st
     )
     said = [update["content"]["text"] for update in given if update["sessionUpdate"] == "agent_message_chunk"]
     assert result.all_text == "".join(said)
+
+
+def test_the_reason_why_a_call_failed_is_shown_without_secrets() -> None:
+    words = "OPENAI_API_KEY=sk-abcdefghijklmnop was refused"
+    chunks = mapped(call(status="pending"), progress(status="failed", content=[content(words)]))
+    [result] = fold(chunks).tool_results
+    assert result.error == "OPENAI_API_KEY=[redacted] was refused"
