@@ -216,6 +216,7 @@ class AcpRun:
         turn = self.turn = Turn(
             self.id,
             cwd=process.cwd,
+            root=process.config.root or process.cwd,
             policy=process.config.policy,
             interactive=self.interactive,
             context=self.context,

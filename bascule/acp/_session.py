@@ -13,7 +13,7 @@ from bascule.acp._connection import Connection, Params
 from bascule.acp._rpc import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND
 from bascule.acp._turn import CANCELLED_OUTCOME, PendingPermission, Turn
 from bascule.acp._v1 import SessionInfo, turn_result
-from bascule.acp._v1_updates import Update
+from bascule.acp._v1_updates import TrackedCall, Update
 from bascule.errors import AcpError, NotFound, PathRefused
 from bascule.messages import JsonObject, JsonValue
 from bascule.workspace import ConfinedFiles
@@ -22,6 +22,11 @@ __all__ = ["FileRequest", "LateUpdate", "Session"]
 
 MAX_FILE_REQUESTS = 256
 MAX_ENDED = 10_000
+WRITE_OPTIONS: list[JsonValue] = [
+    {"optionId": "allow", "name": "Allow once", "kind": "allow_once"},
+    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+]
+WRITE_ALLOWED: JsonObject = {"outcome": {"outcome": "selected", "optionId": "allow"}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,8 @@ class Session:
         self._consult = consult
         self._late = late
         self._last_run: str | None = None
+        self._asked = 0
+        self._edits_approved = False
         self._ended_ids: set[str] = set()
         self.file_requests: MemoryObjectReceiveStream[FileRequest]
         self._requests, self.file_requests = anyio.create_memory_object_stream[FileRequest](MAX_FILE_REQUESTS)
@@ -100,11 +107,13 @@ class Session:
         self._connection.read_nowait()  # what the agent has said before this belongs to no turn
         self.turn = turn
         self._last_run = turn.run_id
+        turn.edits_approved = self._edits_approved
         params: JsonObject = {"sessionId": self.id, "prompt": prompt}
         self._connection.call("session/prompt", params, partial(self._ended, turn))
 
     def _ended(self, turn: Turn, result: object, error: AcpError | None) -> None:
         turn.finish(None if error is not None else turn_result(result), error)
+        self._edits_approved = self._edits_approved or turn.edits_approved
         if self.turn is turn:
             self.turn = None
         if len(self._ended_ids) > MAX_ENDED:
@@ -182,7 +191,7 @@ class Session:
             return
         try:
             if request.writes:
-                result = await self._write(self._files, turn, path, request.params.get("content"))
+                result = await self._write(self._files, turn, path, request)
             else:
                 result = await self._read(self._files, path, request.params)
         except NotFound as error:
@@ -203,17 +212,76 @@ class Session:
                 raise
             return {"content": ""}
 
-    async def _write(self, files: ConfinedFiles, turn: Turn | None, path: str, content: object) -> JsonValue:
-        root = str(files.root)
+    async def _write(self, files: ConfinedFiles, turn: Turn | None, path: str, request: FileRequest) -> JsonValue:
+        root, content = str(files.root), request.params.get("content")
         if not isinstance(content, str):
             raise PathRefused(f"The content for {path!r} is no text.", path=path, root=root)
-        refusal = "no turn is running" if turn is None else turn.write_refusal(path)
+        if turn is None:
+            raise _must_not(path, "no turn is running", root)
+        refusal = await turn.write_refusal(path)
         if refusal is not None:
-            raise PathRefused(f"The file {path!r} must not be written now: {refusal}.", path=path, root=root)
-        written = await files.write_text(path, content)
-        if turn is not None:
-            turn.mapper.changed_files[str(PurePath(files.root, written))] = None
+            raise _must_not(path, refusal, root)
+        call = None
+        if await turn.needs_approval(path):
+            turn.note_unapproved(path)
+            if not turn.edits_approved:
+                call = await self._ask_to_write(turn, request.id, path, content)
+                if call is None:
+                    refusal = "nobody has approved it"
+            refusal = await turn.write_refusal(path) or refusal
+            if refusal is not None:
+                raise _must_not(path, refusal, root)
+        written = await self._written(files, turn, path, content, call)
+        turn.mapper.changed_files[str(PurePath(files.root, written))] = None
         return None
+
+    async def _written(
+        self, files: ConfinedFiles, turn: Turn, path: str, content: str, call: TrackedCall | None
+    ) -> str:
+        """Write a file; a call of ours for it ends with that."""
+        status = "failed"
+        try:
+            written = await files.write_text(path, content)
+            status = "completed"
+        finally:
+            if call is not None and turn.shown:
+                update = {"sessionUpdate": "tool_call_update", "toolCallId": call.id, "status": status}
+                turn.update(update, self._connection.read_at)
+        return written
+
+    async def _ask_to_write(self, turn: Turn, request_id: JsonValue, path: str, content: str) -> TrackedCall | None:
+        """Ask as if the agent had asked before it writes; returns the call that was approved.
+
+        Some agents write through us without a question. To whoever decides it is a permission request like any other.
+        """
+        self._asked += 1
+        identifier = f"write-{self.id}-{self._asked}"
+        params: Params = {
+            "toolCall": {
+                "toolCallId": identifier,
+                "title": f"Write {path}",
+                "kind": "edit",
+                "rawInput": {"path": path},
+                "locations": [{"path": path}],
+                "content": [{"type": "diff", "path": path, "newText": content}],
+            },
+            "options": WRITE_OPTIONS,
+        }
+        answered = anyio.Event()
+        answers: list[JsonValue] = []
+
+        def respond(_request_id: JsonValue, result: JsonValue) -> None:
+            answers.append(result)
+            answered.set()
+
+        pending = turn.permission(request_id, params, respond)
+        self._consult(turn, pending)
+        await answered.wait()
+        return pending.call if answers[0] == WRITE_ALLOWED else None
+
+
+def _must_not(path: str, reason: str, root: str) -> PathRefused:
+    return PathRefused(f"The file {path!r} must not be written now: {reason}.", path=path, root=root)
 
 
 def _number(value: object) -> int | None:

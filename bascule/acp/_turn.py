@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
+from anyio import to_thread
 
+from bascule.acp._named_files import NamedFiles, named_in, places_of
 from bascule.acp._permissions import (
     PermissionCallback,
     PermissionOption,
@@ -33,6 +35,8 @@ from bascule.stream import AcpNoticeChunk, Chunk, PendingCall, ToolCallApprovalC
 
 __all__ = ["PendingPermission", "Turn"]
 
+WRITING_KINDS = ("edit", "other", "")
+"""Kinds of tool calls whose approval covers writing the files that they name."""
 Respond = Callable[[JsonValue, JsonValue], None]
 CANCELLED_OUTCOME: JsonObject = {"outcome": {"outcome": "cancelled"}}
 
@@ -45,12 +49,14 @@ class PendingPermission:
         request_id: the agent's id of the request.
         call: the tool call.
         request: what is asked for.
+        respond: takes the answer.
         options: the answers to choose from.
     """
 
     request_id: JsonValue
     call: TrackedCall
     request: PermissionRequest
+    respond: Respond
 
     @property
     def options(self) -> tuple[PermissionOption, ...]:
@@ -75,6 +81,7 @@ class Turn:
     Args:
         run_id: our run.
         cwd: the session's working directory.
+        root: the folder that its file access is confined to.
         policy: rules or a function for permission requests.
         interactive: whether somebody can be asked; when not, asking means declining.
         context: the request that the turn serves.
@@ -89,7 +96,9 @@ class Turn:
         stopping: whether the agent was told to stop.
         shown: whether what the agent says is still part of the run.
         progress_at: when the agent last said something about this turn.
-        denied_paths: files about which a call was declined.
+        denied_files: files about which a call was declined.
+        approved_files: files about which an edit was approved.
+        edits_approved: whether somebody has allowed edits for good in this session.
     """
 
     def __init__(
@@ -97,6 +106,7 @@ class Turn:
         run_id: str,
         *,
         cwd: str,
+        root: str,
         policy: PermissionPolicy | PermissionCallback,
         interactive: bool,
         context: RequestContext,
@@ -114,8 +124,12 @@ class Turn:
         self.stopping = False
         self.shown = True
         self.progress_at: float = anyio.current_time()
-        self.denied_paths: set[str] = set()
+        self.denied_files: NamedFiles = NamedFiles(cwd, root)
+        self.approved_files: NamedFiles = NamedFiles(cwd)
+        self.edits_approved: bool = False
         self.ended: anyio.Event = anyio.Event()
+        self._root = root
+        self._noticed: set[str] = set()
         self._interactive = interactive
         self._respond = respond
         self._on_end = on_end
@@ -174,8 +188,16 @@ class Turn:
 
     # --- permission requests ---
 
-    def permission(self, request_id: JsonValue, params: Mapping[str, Any]) -> PendingPermission:
-        """Take a permission request, joined with what is known about the tool call."""
+    def permission(
+        self, request_id: JsonValue, params: Mapping[str, Any], respond: Respond | None = None
+    ) -> PendingPermission:
+        """Take a permission request, joined with what is known about the tool call.
+
+        Args:
+            request_id: the agent's id of the request.
+            params: the request.
+            respond: takes the answer; the agent when left out.
+        """
         raw = params.get("toolCall")
         told = cast("Update", raw) if isinstance(raw, dict) else {}
         call = self.mapper.call(told) or self.mapper.call({**told, "toolCallId": f"permission-{request_id}"})
@@ -192,7 +214,7 @@ class Turn:
             cwd=self.cwd,
             raw=dict(params),
         )
-        return PendingPermission(request_id=request_id, call=call, request=request)
+        return PendingPermission(request_id=request_id, call=call, request=request, respond=respond or self._respond)
 
     def decide(self, pending: PendingPermission, decision: str, rule: str) -> None:
         """Act on the decision of a policy.
@@ -203,7 +225,7 @@ class Turn:
             rule: what decided, for people.
         """
         if self.stopping or self.ended.is_set():
-            self._respond(pending.request_id, CANCELLED_OUTCOME)
+            pending.respond(pending.request_id, CANCELLED_OUTCOME)
         elif decision == "ask" and self._interactive:
             self._ask(pending)
         elif decision == "ask":
@@ -214,7 +236,7 @@ class Turn:
             if option is None:
                 self._decline(pending, "the agent offers no permission for once", rule="the missing option")
             else:
-                self._select(pending, option)
+                self._approve(pending, option)
         elif decision == "deny":
             self._decline(pending, f"declined by {rule}", rule=rule)
         else:
@@ -227,7 +249,7 @@ class Turn:
         elif option.kind.startswith("reject"):
             self._decline(pending, f"declined by {rule}", rule=rule, option=option)
         else:
-            self._select(pending, option)
+            self._approve(pending, option)
 
     def _ask(self, pending: PendingPermission) -> None:
         identifier, number = pending.call.id, 1
@@ -257,7 +279,7 @@ class Turn:
         if approved:
             chosen = option or choose_option(pending.options, allow=True)
             if chosen is not None:
-                self._select(pending, chosen)
+                self._approve(pending, chosen)
                 return
             self.notice(
                 "permission_denied",
@@ -265,8 +287,16 @@ class Turn:
             )
         self._reject(pending, option, reason)
 
-    def _select(self, pending: PendingPermission, option: PermissionOption) -> None:
-        self._respond(pending.request_id, {"outcome": {"outcome": "selected", "optionId": option.id}})
+    def _approve(self, pending: PendingPermission, option: PermissionOption) -> None:
+        if pending.request.kind in WRITING_KINDS:
+            self.approved_files.add(_named(pending.request))
+        if pending.request.kind == "edit" and option.kind == "allow_always":
+            self.edits_approved = True
+        self._select(pending, option)
+
+    @staticmethod
+    def _select(pending: PendingPermission, option: PermissionOption) -> None:
+        pending.respond(pending.request_id, {"outcome": {"outcome": "selected", "optionId": option.id}})
 
     def _decline(
         self, pending: PendingPermission, reason: str, *, rule: str, option: PermissionOption | None = None
@@ -276,27 +306,30 @@ class Turn:
 
     def _reject(self, pending: PendingPermission, option: PermissionOption | None, reason: str | None) -> None:
         option = option or choose_option(pending.options, allow=False)
+        self.denied_files.add(_named(pending.request))
         if option is None:
-            self._respond(pending.request_id, CANCELLED_OUTCOME)
+            pending.respond(pending.request_id, CANCELLED_OUTCOME)
         else:
             self._select(pending, option)
-        self.denied_paths.update(pending.request.paths)
         self.mapper.deny(pending.call, reason)
 
     def withdraw(self, request_id: JsonValue) -> bool:
-        """Forget a permission request that the agent has taken back; returns whether there was one."""
+        """Forget a permission request that the agent has taken back; returns whether it is left unanswered."""
         for identifier, pending in self.pending.items():
             if pending.request_id == request_id:
                 del self.pending[identifier]
                 self.notice("permission_withdrawn", f"{pending.call.tool_name}: the agent no longer asks.")
-                return True
+                if pending.respond is self._respond:
+                    return True
+                pending.respond(request_id, CANCELLED_OUTCOME)
+                return False
         return False
 
     def cancel_pending(self) -> None:
         """Answer every open permission request with cancelled."""
         pending, self.pending = self.pending, {}
         for item in pending.values():
-            self._respond(item.request_id, CANCELLED_OUTCOME)
+            item.respond(item.request_id, CANCELLED_OUTCOME)
 
     def pending_calls(self) -> tuple[PendingCall, ...]:
         """Return the calls that wait for a decision."""
@@ -313,12 +346,42 @@ class Turn:
 
     # --- files ---
 
-    def write_refusal(self, path: str) -> str | None:
-        """Return why the agent must not write a file now, ``None`` when it may."""
+    async def write_refusal(self, path: str) -> str | None:
+        """Return why the agent must not write a file now, ``None`` when nothing speaks against it."""
         if self.stopping or self.ended.is_set():
             return "the turn was stopped"
-        if path in self.denied_paths:
-            return "a call about this file was declined"
-        if isinstance(self.policy, PermissionPolicy) and self.policy.kinds.get("edit", self.policy.default) == "deny":
+        if self._edit_rule() == "deny":
             return "the permission policy does not allow edits"
+        if not self.denied_files.empty and await to_thread.run_sync(self._is_denied, path):
+            return "a call about this file was declined"
         return None
+
+    async def needs_approval(self, path: str) -> bool:
+        """Tell whether nothing that was approved in this turn covers writing a file."""
+        if self._edit_rule() == "allow":
+            return False
+        return not await to_thread.run_sync(self._is_approved, path)
+
+    def note_unapproved(self, path: str) -> None:
+        """Tell the caller, once for each path, that the agent wants to write without having asked."""
+        if path not in self._noticed:
+            self._noticed.add(path)
+            text = f"The agent wants to write {path!r} without having asked for permission in this turn."
+            self.notice("unapproved_tool_call", text, {"path": path})
+
+    def _edit_rule(self) -> str | None:
+        policy = self.policy
+        return policy.kinds.get("edit", policy.default) if isinstance(policy, PermissionPolicy) else None
+
+    def _is_denied(self, path: str) -> bool:
+        mine = places_of((path,), (self._root,), other_names=True)
+        return not mine.isdisjoint(self.denied_files.places(other_names=True))
+
+    def _is_approved(self, path: str) -> bool:
+        mine = places_of((path,), (self._root,), other_names=False)
+        return not mine.isdisjoint(self.approved_files.places(other_names=False))
+
+
+def _named(request: PermissionRequest) -> tuple[str, ...]:
+    """Return the files that a request names, in its call or in the call's arguments."""
+    return (*request.paths, *named_in(request.args))

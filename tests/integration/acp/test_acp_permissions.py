@@ -341,7 +341,7 @@ async def test_files_inside_are_read_in_lines_and_written_in_order(fake: MakeFak
         {"read": {"path": f"{project}/missing.txt"}},
         {"echo": True},
     ]
-    async with agent_of(fake(turn), project) as coder:
+    async with agent_of(fake(turn), project, permissions="allow") as coder:
         result = await coder.generate("Go.")
     assert result.text.startswith('{"content": "2\\n"}{"code": -32002')
     assert (project / "new/b.txt").read_text(encoding="utf-8") == "second"
