@@ -130,3 +130,14 @@ async def test_an_answer_that_is_none_leaves_nothing_waiting(tmp_path: Path) -> 
         await client.call_tool("ask_coder", IN_THREAD)
         again = await client.call_tool("ask_coder", IN_THREAD)
     assert (again.is_error, text_of(again)) == (False, "again")
+
+
+async def test_an_agent_that_fails_after_a_refusal_tells_both(tmp_path: Path) -> None:
+    turn = [permission("c1", "Write a.txt"), {"error": {"code": -32603, "message": "out of order"}}]
+    async with coding(tmp_path, turn, [{"text": "again"}]) as (coder, _), connected(coder, LEGACY) as client:
+        answer = await client.call_tool("ask_coder", IN_THREAD)
+        again = await client.call_tool("ask_coder", IN_THREAD)
+    assert answer.is_error
+    assert "out of order" in text_of(answer)
+    assert "[Declined: Write a.txt. " in text_of(answer)
+    assert (again.is_error, text_of(again)) == (False, "again")
