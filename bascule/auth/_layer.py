@@ -4,21 +4,17 @@ Order: metadata documents and preflights, which are for everyone; public paths; 
 a path that nobody declared public needs a token, whether a route exists for it or not.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 from bascule.auth._asgi import PRINCIPAL_KEY, ASGIApp, Message, Receive, Scope, Send, local_path
 from bascule.auth._cors import cors_headers, is_preflight, preflight_headers
-from bascule.auth._refusal import RESOURCE_KEY, Refusal, refusal_for
+from bascule.auth._refusal import RESOURCE_KEY, logged_refusal
 from bascule.auth._resources import WELL_KNOWN, Resource, ResourceFinder, ResourceMap
 from bascule.context import ANONYMOUS, Principal
-from bascule.errors import AuthError, TokenInvalid
+from bascule.errors import AuthError
 
 __all__ = ["Layer", "LayerSettings"]
-
-logger = logging.getLogger("bascule.auth")
 
 Identify = Callable[[Scope, Resource], Awaitable[Principal]]
 Headers = list[tuple[bytes, bytes]]
@@ -79,7 +75,7 @@ class Layer:
             # From the check above, or from the app (a scope that only it knows is needed).
             if started:
                 raise
-            await _refused(scope, path, error, resource)(scope, receive, send)
+            await logged_refusal(scope, error, resource)(scope, receive, send)
 
     def _is_public(self, scope: Scope, path: str) -> bool:
         public = self._settings.public
@@ -116,25 +112,6 @@ class Layer:
             headers = [(b"cache-control", b"public, max-age=300"), *cors_headers(scope, ("*",))]
             await _answer(send, 200, headers, body, head=scope["method"] == "HEAD")
         return True
-
-
-def _refused(scope: Scope, path: str, error: AuthError, resource: Resource) -> Refusal:
-    request_id = uuid4().hex
-    answer = refusal_for(error, resource, request_id=request_id)
-    # A request without a token is how clients begin; everything else is worth a look.
-    usual = isinstance(error, TokenInvalid) and error.reason == "no_token"
-    logger.log(
-        logging.INFO if usual else logging.WARNING,
-        "request refused: status=%d reason=%s method=%s path=%r client=%s request_id=%s detail=%r",
-        answer.status,
-        answer.reason,
-        scope.get("method", "WEBSOCKET"),
-        path,
-        (scope.get("client") or ("unknown",))[0],
-        request_id,
-        str(error),
-    )
-    return answer
 
 
 def _with_headers(send: Send, headers: Headers) -> Send:

@@ -1,15 +1,19 @@
 """What a client is told when it may not pass: status, challenge and body (RFC 6750 section 3, RFC 9728 section 5.1)."""
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import uuid4
 
-from bascule.auth._asgi import Receive, Scope, Send
+from bascule.auth._asgi import Receive, Scope, Send, local_path
 from bascule.auth._resources import Resource
 from bascule.errors import AuthError, AuthUnavailable, ScopeMissing, TokenInvalid
 
-__all__ = ["RESOURCE_KEY", "Refusal", "refusal", "refusal_for"]
+__all__ = ["RESOURCE_KEY", "Refusal", "logged_refusal", "refusal", "refusal_for"]
+
+logger = logging.getLogger("bascule.auth")
 
 RESOURCE_KEY = "bascule.resource"
 RETRY_AFTER = 5
@@ -54,7 +58,27 @@ def refusal(scope: Scope, error: AuthError) -> Refusal:
     Use it before the response has started: ``await refusal(scope, error)(scope, receive, send)``.
     """
     found: object = scope.get(RESOURCE_KEY)
-    return refusal_for(error, found if isinstance(found, Resource) else None)
+    return logged_refusal(scope, error, found if isinstance(found, Resource) else None)
+
+
+def logged_refusal(scope: Scope, error: AuthError, resource: Resource | None) -> Refusal:
+    """Return the answer for an error at a resource, with an id under which the log has it too."""
+    request_id = uuid4().hex
+    answer = refusal_for(error, resource, request_id=request_id)
+    # A request without a token is how clients begin; everything else is worth a look.
+    usual = isinstance(error, TokenInvalid) and error.reason == "no_token"
+    logger.log(
+        logging.INFO if usual else logging.WARNING,
+        "request refused: status=%d reason=%s method=%s path=%r client=%s request_id=%s detail=%r",
+        answer.status,
+        answer.reason,
+        scope.get("method", "WEBSOCKET"),
+        local_path(scope),
+        (scope.get("client") or ("unknown",))[0],
+        request_id,
+        str(error),
+    )
+    return answer
 
 
 def refusal_for(error: AuthError, resource: Resource | None, *, request_id: str = "") -> Refusal:

@@ -10,8 +10,9 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from bascule.context import CancelToken
 from bascule.mcp_server._answers import STOPPING, Message, Receive, Response, Scope, Send, answer, local_path
+from bascule.mcp_server._catalogue import Catalogue
 from bascule.runs import start_detached
-from bascule.tools import run_in_daemon_thread
+from bascule.tools import failure_text, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from bascule.mcp_server._sdk._build import Built
@@ -22,6 +23,9 @@ __all__ = ["HEALTH", "READY", "McpAsgi", "Ready"]
 logger = logging.getLogger("bascule.mcp")
 
 HEALTH, READY = "/healthz", "/readyz"
+
+READY_WITHIN = 5.0
+"""Seconds after which an app that does not say whether it can serve cannot."""
 
 Ready: TypeAlias = Callable[[], bool | Awaitable[bool]]
 """Returns whether the app can serve."""
@@ -35,13 +39,17 @@ class McpAsgi:
 
     Args:
         build: makes the SDK's server.
+        catalogue: what the server offers.
         path: where MCP is served, with and without a slash at the end.
         health: whether to serve ``/healthz`` and ``/readyz``.
         ready: asked by ``/readyz``.
     """
 
-    def __init__(self, build: "Callable[[], Built]", *, path: str, health: bool, ready: Ready | None) -> None:
+    def __init__(
+        self, build: "Callable[[], Built]", catalogue: Catalogue, *, path: str, health: bool, ready: Ready | None
+    ) -> None:
         self._build = build
+        self._catalogue = catalogue
         self._path = "/" + path.strip("/") if path.strip("/") else ""
         self._health = health
         self._ready = ready
@@ -97,14 +105,20 @@ class McpAsgi:
         if live is None or live.over or live.loop.native_token is not current_token().native_token:
             live = self._live = _Live()
             # Not in the context of this request: its identity is not the sessions'.
-            Context().run(start_detached, lambda: live.run(self._build))
+            Context().run(start_detached, lambda: live.run(self._sessions))
         return live
+
+    def _sessions(self) -> "HttpSessions":
+        """Make the sessions; away from the event loop, which the imports would block for most of a second."""
+        from bascule.mcp_server._sdk._sessions import HttpSessions  # noqa: PLC0415  # the door of a heavy package
+
+        return HttpSessions(self._build(), self._catalogue)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         live = self._live = _Live()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(live.run, self._build)
+            tasks.start_soon(live.run, self._sessions)
             await live.ready.wait()
             if live.error is not None:
                 await send({"type": "lifespan.startup.failed", "message": str(live.error)})
@@ -122,16 +136,20 @@ class McpAsgi:
         ready = True
         if path == READY:
             stopping: CancelToken | None = scope.get(STOPPING)
-            found = True if self._ready is None else self._ready()
-            ready = (await found if isinstance(found, Awaitable) else found) and not (stopping and stopping.cancelled)
+            ready = not (stopping and stopping.cancelled) and await self._can_serve()
         await answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable"})
 
-
-def _http_sessions(build: "Callable[[], Built]") -> "HttpSessions":
-    """Make the sessions; away from the event loop, which the imports would block for the better part of a second."""
-    from bascule.mcp_server._sdk._sessions import HttpSessions  # noqa: PLC0415  # the door of a heavy package
-
-    return HttpSessions(build())
+    async def _can_serve(self) -> bool:
+        if self._ready is None:
+            return True
+        try:
+            with anyio.fail_after(READY_WITHIN):
+                found = self._ready()
+                return await found if isinstance(found, Awaitable) else found
+        except Exception as error:  # noqa: BLE001  # whatever it is that is broken, the answer is no
+            text = f"no answer within {READY_WITHIN:g} s" if isinstance(error, TimeoutError) else failure_text(error)
+            logger.warning("the app is not ready: %s", " ".join(text[:200].split()))
+            return False
 
 
 class _Live:
@@ -146,10 +164,10 @@ class _Live:
         self.error: Exception | None = None
         self._heeded: CancelToken | None = None
 
-    async def run(self, build: "Callable[[], Built]") -> None:
+    async def run(self, make: "Callable[[], HttpSessions]") -> None:
         """Serve until ``stop``; what goes wrong is kept for the requests that need it."""
         try:
-            sessions = await run_in_daemon_thread(lambda: _http_sessions(build))
+            sessions = await run_in_daemon_thread(make)
             async with sessions.running():
                 self.sessions = sessions
                 self.ready.set()

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from bascule.context import Principal, RequestContext
-from bascule.errors import NameTaken
+from bascule.context import Principal, RequestContext, missing_scopes
+from bascule.errors import NameTaken, ScopeMissing
 from bascule.mcp_server._prompts import Prompt
 from bascule.mcp_server._resources import Resource
 from bascule.messages import JsonObject
@@ -45,9 +45,13 @@ class ToolEntry:
         """Return the tool that this caller gets."""
         return self.verified if principal.verified else self.tool
 
-    def missing_scopes(self, principal: Principal) -> frozenset[str]:
-        """Return the scopes that a verified caller lacks; callers of a server without auth have none to lack."""
-        return frozenset(self.tool.scopes) - principal.scopes if principal.verified else frozenset()
+    def refusal(self, principal: Principal) -> ScopeMissing | None:
+        """Return why a verified caller may not use it; callers of a server without auth have no scopes to lack."""
+        missing = missing_scopes(principal.scopes, self.tool.scopes) if principal.verified else ()
+        if not missing:
+            return None
+        text = f"The tool {self.name!r} needs the scope {' '.join(sorted(missing))!r}."
+        return ScopeMissing(text, scopes=self.tool.scopes)
 
 
 @dataclass(slots=True)
@@ -70,6 +74,11 @@ class Catalogue:
     def has_resources(self) -> bool:
         """Whether there is, or may come to be, something to read."""
         return bool(self.resources or self.templates or self.listings)
+
+    @property
+    def has_scopes(self) -> bool:
+        """Whether a caller may see some tools and not others."""
+        return any(entry.tool.scopes for entry in self.tools.values())
 
     @property
     def completes(self) -> bool:
@@ -124,7 +133,7 @@ class Catalogue:
 
     def visible_tools(self, principal: Principal) -> Iterable[AnyTool]:
         """Return the tools that a caller may use, in the order in which they were added."""
-        return (entry.of(principal) for entry in self.tools.values() if not entry.missing_scopes(principal))
+        return (entry.of(principal) for entry in self.tools.values() if entry.refusal(principal) is None)
 
     def find_resource(self, uri: str) -> tuple[Resource, Mapping[str, str]] | None:
         """Return the resource that a URI belongs to, with the parameters of its template."""

@@ -1,5 +1,6 @@
 """Who connects: told once for every client, with the tools that it was shown."""
 
+import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -8,11 +9,12 @@ from typing import TypeAlias
 
 from bascule.context import Principal
 
-__all__ = ["Caller", "ClientSeen", "Clients", "OnClient"]
+__all__ = ["Caller", "ClientSeen", "Clients", "OnClient", "printable"]
 
 logger = logging.getLogger("bascule.mcp")
 
 REMEMBERED = 10_000
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,13 @@ class Caller:
     @property
     def key(self) -> str:
         """Tells clients apart; a client without session is the same as long as name, version and identity are."""
-        return self.session or "\0".join((self.name, self.version, self.protocol_version, self.principal.id))
+        parts = (self.session,) if self.session else (self.name, self.version, self.protocol_version, self.principal.id)
+        return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()
+
+
+def printable(text: str) -> str:
+    """Return what a client calls itself, fit for a log line: no control characters or escapes, and not long."""
+    return "".join(char for char in text[: 2 * LONGEST_NAME] if char.isprintable())[:LONGEST_NAME].strip()
 
 
 class Clients:

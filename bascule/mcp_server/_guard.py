@@ -5,17 +5,21 @@ A page may resolve its own name to 127.0.0.1 and then send requests here; they c
 answers requests of its own pages, of pages on this machine, and of the origins that were named.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from bascule.auth import is_loopback
 from bascule.errors import SettingInvalid
-from bascule.mcp_server._answers import ASGIApp, Receive, Scope, Send, answer, header
+from bascule.mcp_server._answers import ASGIApp, Receive, Scope, Send, answer, header, local_path
 
 __all__ = ["Guard", "Guarded", "host_name"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+LONGEST_HOST = 300  # a name has 253 characters at most
+
+_HOST = re.compile(r"(\[[0-9a-z:.%]+\]|[^:\[\]]*)(?::[0-9]*)?")  # RFC 9110 section 7.2, RFC 3986 section 3.2.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,8 @@ class Guard:
             origin: the ``Origin`` header.
             address: the server's own address on which the request arrived.
         """
-        allowed = self.hosts if self.hosts is not None else LOOPBACK if _is_loopback(address) else ("*",)
-        given = (host or "").lower()
+        allowed = self.hosts if self.hosts is not None else LOOPBACK if is_loopback(address or "") else ("*",)
+        given = (host or "").lower()[:LONGEST_HOST]
         if not _matches(given, allowed):
             return 421, f"This server does not answer to the host {given[:100]!r}; name it in allowed_hosts."
         if origin is not None and not self._knows(origin.lower(), given):
@@ -67,8 +71,13 @@ class Guard:
         return None
 
     def _knows(self, origin: str, host: str) -> bool:
-        own = urlsplit(origin).netloc == host
-        return own or origin in self.origins or "*" in self.origins or _is_loopback(host_name(urlsplit(origin).netloc))
+        if origin in self.origins or "*" in self.origins:
+            return True
+        try:
+            place = urlsplit(origin[:LONGEST_HOST]).netloc
+        except ValueError:  # such as http://[
+            return False
+        return place == host or is_loopback(host_name(place))
 
 
 class Guarded:
@@ -87,7 +96,10 @@ class Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
-        if scope["type"] == "http" and not scope["path"].endswith(self._open):
+        if scope["type"] == "http" and local_path(scope) not in self._open:
+            if sum(name == b"host" for name, _ in scope["headers"]) > 1:  # RFC 9112 section 3.2
+                await answer(send, 400, "A request has one Host header.")
+                return
             server = scope.get("server")
             refusal = self._guard.refusal(
                 host=header(scope, b"host"), origin=header(scope, b"origin"), address=server[0] if server else None
@@ -99,10 +111,9 @@ class Guarded:
 
 
 def host_name(host: str) -> str:
-    """Return a ``Host`` header, or the host and port of a URL, without the port."""
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].rstrip(".")
+    """Return a ``Host`` header, or the host and port of a URL, without the port; what is neither stays as it is."""
+    found = _HOST.fullmatch(host)
+    return host if found is None else found[1].rstrip(".")
 
 
 def _matches(host: str, allowed: Iterable[str]) -> bool:
@@ -115,14 +126,3 @@ def _matches(host: str, allowed: Iterable[str]) -> bool:
         if entry.startswith("*.") and name.endswith(entry[1:]) and name != entry[1:]:
             return True
     return False
-
-
-def _is_loopback(address: str | None) -> bool:
-    if address is None:
-        return False
-    if address == "localhost":
-        return True
-    try:
-        return ip_address(address.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -2,20 +2,53 @@
 
 Pure functions. A result is text unless the tool declared an output schema: clients show a model either the text or the
 structured content, never both, so everything that a model needs stands in whichever there is.
+
+Python strings may hold halves of surrogate pairs: of file names that are not UTF-8, and of an emoji that was cut. No
+JSON can be written with them, so ``sendable`` takes them out of everything that leaves here.
 """
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar, cast
+
+from pydantic_core import to_jsonable_python
 
 from bascule.messages import JsonValue
 from bascule.tools import Audio, Content, EmbeddedResource, Image, ResourceLink, content_of, json_value, model_text
 
-__all__ = ["Wire", "call_result", "content_block", "error_result", "prompt_messages", "resource_contents"]
+__all__ = [
+    "Wire",
+    "call_result",
+    "content_block",
+    "error_result",
+    "present",
+    "prompt_messages",
+    "resource_contents",
+    "sendable",
+]
+
+_Value = TypeVar("_Value")
 
 Wire: TypeAlias = dict[str, Any]  # Any: JSON on its way to the wire, checked by the SDK against the schema
 
 _STRUCTURED_TWICE = "The tool answered with {kind}, but its output schema describes an object."
+
+
+def sendable(value: _Value) -> _Value:
+    """Return a value with U+FFFD in place of every lone surrogate in its texts, mappings and lists; else unchanged."""
+    changed: object = value
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # two halves that stand side by side become whole
+            changed = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    elif isinstance(value, dict):
+        entries = cast("dict[object, object]", value)
+        changed = {sendable(key): sendable(item) for key, item in entries.items()}
+    elif isinstance(value, list):
+        changed = [sendable(item) for item in cast("list[object]", value)]
+    return cast("_Value", changed)
 
 
 def call_result(value: object, *, structured: bool) -> Wire:
@@ -25,11 +58,17 @@ def call_result(value: object, *, structured: bool) -> Wire:
         value: what the tool returned.
         structured: whether the tool has an output schema.
     """
+    with suppress(RecursionError):  # a value that contains itself
+        value = sendable(value)
+    return sendable(_call_result(value, structured=structured))
+
+
+def _call_result(value: object, *, structured: bool) -> Wire:
     pieces = content_of(value)
     if pieces is not None:
         return {"content": [content_block(piece) for piece in pieces], "isError": False}
     if structured:
-        plain = json_value(value)
+        plain = _plain(value)
         if not isinstance(plain, Mapping):
             return error_result(_STRUCTURED_TWICE.format(kind=type(value).__name__))
         return {"content": [text_block(model_text(plain))], "structuredContent": plain, "isError": False}
@@ -38,9 +77,19 @@ def call_result(value: object, *, structured: bool) -> Wire:
     return {"content": [text_block(model_text(value))], "isError": False}
 
 
+def _plain(value: object) -> JsonValue:
+    plain = json_value(value)
+    if not isinstance(plain, str) or isinstance(value, str):
+        return plain
+    try:  # a text stands for what cannot be written; without lone surrogates it may be writable
+        return json_value(sendable(to_jsonable_python(value, inf_nan_mode="strings", fallback=str)))
+    except (ValueError, RecursionError):
+        return plain
+
+
 def error_result(text: str) -> Wire:
     """Return the result of a tool call that failed in a way that a model should read."""
-    return {"content": [text_block(text)], "isError": True}
+    return {"content": [text_block(sendable(text))], "isError": True}
 
 
 def text_block(text: str) -> Wire:
@@ -82,9 +131,13 @@ def resource_contents(uri: str, value: object, media_type: str | None) -> list[W
         value: text, bytes, content objects or a sequence of them; other values are given as JSON text.
         media_type: what the resource declares, when it does.
     """
+    return sendable(_resource_contents(uri, value, media_type))
+
+
+def _resource_contents(uri: str, value: object, media_type: str | None) -> list[Wire]:
     several = _several(value)
     if several is not None:
-        return [contents for item in several for contents in resource_contents(uri, item, media_type)]
+        return [contents for item in several for contents in _resource_contents(uri, item, media_type)]
     match value:
         case str():
             return [_contents(uri, value, media_type or "text/plain")]
@@ -112,6 +165,10 @@ def prompt_messages(value: object) -> list[Wire]:
         value: a text or content object (one message of the user), or a sequence of them and of mappings with ``role``
             and ``content``.
     """
+    return sendable(_prompt_messages(value))
+
+
+def _prompt_messages(value: object) -> list[Wire]:
     if isinstance(value, str | Content | Mapping):
         return _messages_of(cast("str | Content | Mapping[str, object]", value))
     if isinstance(value, list | tuple):
@@ -132,5 +189,5 @@ def _messages_of(item: object) -> list[Wire]:
 
 
 def present(values: Mapping[str, JsonValue]) -> Wire:
-    """Leave out what is ``None``."""
-    return {key: value for key, value in values.items() if value is not None}
+    """Leave out what is ``None``, and lone surrogates."""
+    return {key: sendable(value) for key, value in values.items() if value is not None}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -11,7 +11,7 @@ from bascule.mcp_server._answers import ASGIApp
 from bascule.mcp_server._asgi import HEALTH, READY, McpAsgi, Ready
 from bascule.mcp_server._catalogue import AnyTool, Catalogue, room_for
 from bascule.mcp_server._clients import Clients, OnClient
-from bascule.mcp_server._guard import Guard, Guarded
+from bascule.mcp_server._guard import LOOPBACK, Guard, Guarded
 from bascule.mcp_server._memory import memory_tools, thread_listing, thread_resource, thread_uri
 from bascule.mcp_server._progress import HEARTBEAT
 from bascule.mcp_server._prompts import Prompt
@@ -35,6 +35,13 @@ class Protector(Protocol):
     def protect(self, app: ASGIApp, *, base_url: str | None = None, path: str = "/mcp") -> ASGIApp:
         """Return the app behind the guard."""
         ...
+
+
+@runtime_checkable
+class _KnowsHost(Protocol):
+    """A protector that may know under which host clients reach the app."""
+
+    def public_host(self, base_url: str | None = None) -> str | None: ...
 
 
 class McpServer:
@@ -178,8 +185,8 @@ class McpServer:
             auth: lets verified callers through only; everything that is stored then belongs to the caller's identity.
             base_url: the address under which clients reach the server, when a proxy stands in front of it.
             allowed_hosts: names that it answers to, such as ``api.example.org``, ``*.example.org`` or ``*``; when left
-                out, the host of ``base_url`` beside loopback names; without that, loopback names on the loopback
-                interface, and any name elsewhere.
+                out, the hosts of ``base_url`` and of the base URL that ``auth`` knows, beside loopback names; without
+                those, loopback names on the loopback interface, and any name elsewhere.
             allowed_origins: origins of web pages that may call it, beside its own and those of this machine.
             health: whether to serve ``/healthz`` and ``/readyz``.
             ready: asked by ``/readyz`` whether the app can serve.
@@ -187,12 +194,13 @@ class McpServer:
         Raises:
             SettingInvalid: a host or origin that cannot be one.
         """
-        app: ASGIApp = McpAsgi(self.build, path=path, health=health, ready=ready)
+        app: ASGIApp = McpAsgi(self.build, self.catalogue, path=path, health=health, ready=ready)
         if auth is not None:
             app = auth.protect(app, base_url=base_url, path=path)
-        host = urlsplit(base_url or "").hostname
-        if allowed_hosts is None and host is not None:
-            allowed_hosts = [host, "localhost", "127.0.0.1", "[::1]"]
+        if allowed_hosts is None:
+            known = auth.public_host(base_url) if isinstance(auth, _KnowsHost) else None
+            hosts = [host for host in (urlsplit(base_url or "").hostname, known) if host]
+            allowed_hosts = [*(f"[{host}]" if ":" in host else host for host in hosts), *LOOPBACK] if hosts else None
         guard = Guard.of(allowed_hosts, allowed_origins)
         return Guarded(app, guard, open_paths=(HEALTH, READY) if health else ())
 

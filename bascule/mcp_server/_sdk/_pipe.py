@@ -1,17 +1,20 @@
 """Serves one client over a pair of pipes: lines of JSON in, lines of JSON out."""
 
-from contextlib import AsyncExitStack
+import logging
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol, cast
 
 import anyio
 import pydantic_core
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -19,12 +22,16 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from bascule.context import LOCAL
 from bascule.mcp_server._lines import LineReader, LineWriter
 from bascule.mcp_server._process import SLACK, current_process, on_signals
+from bascule.mcp_server._results import sendable
 from bascule.mcp_server._sdk._build import Built
 from bascule.mcp_server._stdout import Wire
 
-__all__ = ["ServePipe", "serve_pipe"]
+__all__ = ["ServePipe", "line_of", "serve_pipe"]
+
+logger = logging.getLogger("bascule.mcp")
 
 
 class ServePipe(Protocol):
@@ -112,18 +119,35 @@ class _PipeSession:
             return
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
-        await inbox.send(SessionMessage(message))
+        # The other end of the pipe is the person at this machine.
+        await inbox.send(SessionMessage(message, ServerMessageMetadata(request_context=LOCAL)))
 
     async def _write_all(self, outbox: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async for item in outbox:
             message = item.message
-            await self.writer.write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            line = line_of(message)
+            if line is not None:
+                await self.writer.write(line)
             if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
                 self._open.discard(message.id)
                 self._answered.set()
 
     async def _send(self, error: JSONRPCError) -> None:
         await self.writer.write(error.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+
+def line_of(message: JSONRPCMessage) -> bytes | None:
+    """Return a message as JSON; for one that JSON cannot say an error in its place, when the client waits for it."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError:  # most likely a lone surrogate
+        with suppress(ValueError):
+            return pydantic_core.to_json(sendable(message.model_dump(by_alias=True, exclude_unset=True)))
+    logger.warning("a message to the client cannot be written as JSON")
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        error = ErrorData(code=INTERNAL_ERROR, message="The answer cannot be written as JSON.")
+        return line_of(JSONRPCError(jsonrpc="2.0", id=message.id, error=error))
+    return None
 
 
 def _refusal(line: bytes, problem: ValidationError) -> JSONRPCError:

@@ -20,7 +20,7 @@ from bascule.mcp_server._clients import Clients
 from bascule.mcp_server._failures import failure_of
 from bascule.mcp_server._prompts import Complete, Prompt, completions
 from bascule.mcp_server._resources import Resource
-from bascule.mcp_server._results import Wire, present, prompt_messages, resource_contents
+from bascule.mcp_server._results import Wire, present, prompt_messages, resource_contents, sendable
 from bascule.mcp_server._sdk._channel import ClientChannel
 from bascule.mcp_server._sdk._requests import Context, caller_of, request_context_of
 from bascule.mcp_server._sdk._tools import LISTED
@@ -72,7 +72,7 @@ class ReadingRequests:
         found = [_resource_wire(resource, "uri") for resource in self._catalogue.resources.values()]
         for listing in self._catalogue.listings:
             found += [dict(entry) for entry in await listing(ours.request_context)]
-        return {"resources": found, **LISTED}
+        return {"resources": sendable(found), **LISTED}
 
     async def list_templates(self, context: Context, params: PaginatedRequestParams) -> Wire:
         """Return the templates of resources."""
@@ -123,7 +123,7 @@ class ReadingRequests:
                 values = [] if offer is None else await completions(offer, params.argument.value)
         except Exception as error:
             raise _failed(error, f"completion of {params.argument.name!r}") from error
-        shown = values[:MOST_COMPLETIONS]
+        shown = sendable(list(values[:MOST_COMPLETIONS]))
         found = {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
         return {"completion": found, "resultType": "complete"}
 

@@ -9,8 +9,8 @@ from mcp.server.auth.provider import AccessToken
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from bascule.auth import principal_of
-from bascule.context import LOCAL, Principal, RequestContext
-from bascule.mcp_server._clients import Caller
+from bascule.context import ANONYMOUS, Principal, RequestContext
+from bascule.mcp_server._clients import Caller, printable
 
 __all__ = ["Context", "caller_of", "is_modern", "request_context_of", "sdk_user"]
 
@@ -26,17 +26,28 @@ def is_modern(context: Context) -> bool:
 
 
 def caller_of(context: Context) -> Caller:
-    """Return the client behind a request; over stdio and in memory it is the person at this machine."""
-    request = context.request
-    session = "" if request is None else str(request.headers.get(SESSION_HEADER, ""))
+    """Return the client behind a request.
+
+    A transport that knows who sits at its other end, such as stdio, says so with each message; over HTTP the request
+    says it. Without either, the caller is anonymous.
+    """
+    principal, session = _sender(context.request)
     client = context.session.client_params
     return Caller(
-        principal=LOCAL if request is None else principal_of(request.scope),
+        principal=principal,
         session="" if is_modern(context) else session,
-        name=UNKNOWN if client is None else client.client_info.name,
-        version="" if client is None else client.client_info.version,
+        name=(printable(client.client_info.name) if client else "") or UNKNOWN,
+        version=printable(client.client_info.version) if client else "",
         protocol_version=context.protocol_version,
     )
+
+
+def _sender(request: Any) -> tuple[Principal, str]:  # Any: as in Context
+    if request is None:
+        return ANONYMOUS, ""
+    if isinstance(request, Principal):
+        return request, ""
+    return principal_of(request.scope), str(request.headers.get(SESSION_HEADER, ""))
 
 
 def request_context_of(context: Context, principal: Principal) -> RequestContext:

@@ -9,8 +9,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, RequestBodyLimitMiddleware
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from bascule.auth import principal_of
+from bascule.auth import principal_of, refusal
+from bascule.errors import ScopeMissing
 from bascule.mcp_server._answers import Message, Receive, Scope, Send, header
+from bascule.mcp_server._catalogue import Catalogue
 from bascule.mcp_server._sdk._build import Built
 from bascule.mcp_server._sdk._requests import SESSION_HEADER, sdk_user
 
@@ -22,10 +24,12 @@ class HttpSessions:
 
     Args:
         built: the server.
+        catalogue: says which tools a caller may use.
     """
 
-    def __init__(self, built: Built) -> None:
+    def __init__(self, built: Built, catalogue: Catalogue) -> None:
         self.built = built
+        self._catalogue = catalogue
         self._with_session = StreamableHTTPSessionManager(app=built.server)
         self._without = StreamableHTTPSessionManager(app=built.server, stateless=True)
         self._limited = RequestBodyLimitMiddleware(self._route, DEFAULT_MAX_REQUEST_BODY_SIZE)
@@ -45,12 +49,27 @@ class HttpSessions:
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         manager = self._with_session
-        if scope["method"] == "POST" and self._may_lack_session(scope):
-            first = await receive()
+        if scope["method"] == "POST":
+            first = await receive()  # the whole body: the check of its size has collected it
             receive = _again(first, receive)
-            if not _opens_session(first):
+            missing = self._scope_missing(scope, first)
+            if missing is not None:
+                await refusal(scope, missing)(scope, receive, send)
+                return
+            if self._may_lack_session(scope) and not _opens_session(first):
                 manager = self._without
         await manager.handle_request(scope, receive, send)
+
+    def _scope_missing(self, scope: Scope, message: Message) -> ScopeMissing | None:
+        """Return why a tool may not be called, while the status can still say it (RFC 6750 section 3.1)."""
+        principal, body = principal_of(scope), message.get("body", b"")
+        if not principal.verified or b'"tools/call"' not in body or not self._catalogue.has_scopes:
+            return None
+        try:
+            entry = self._catalogue.tools.get(pydantic_core.from_json(body)["params"]["name"])
+        except (ValueError, LookupError, TypeError):
+            return None  # no call of a tool; the SDK says what is wrong with it
+        return None if entry is None else entry.refusal(principal)
 
     def _may_lack_session(self, scope: Scope) -> bool:
         version = header(scope, b"mcp-protocol-version")

@@ -65,10 +65,9 @@ class ToolRequests:
         entry = self._catalogue.tools.get(params.name)
         if entry is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}", {"name": params.name})
-        missing = entry.missing_scopes(caller.principal)
-        if missing:
-            scopes = " ".join(sorted(missing))
-            return {**error_result(f"The tool {entry.name!r} needs the scope {scopes!r}."), "resultType": "complete"}
+        refusal = entry.refusal(caller.principal)
+        if refusal is not None:
+            return {**error_result(str(refusal)), "resultType": "complete"}
         channel = ClientChannel(context, level=self._clients.level_of(caller))
         ours = ToolContext(request_context=request_context_of(context, caller.principal), channel=channel)
         with use_context(ours.request_context):

@@ -1,14 +1,65 @@
-"""uvicorn, with an end that closes streams instead of waiting for them."""
+"""uvicorn, with an end that closes streams instead of waiting for them, and with a limit for slow headers."""
 
+import asyncio  # noqa: TID251  # uvicorn stands on it
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import uvicorn
+from uvicorn.importer import import_from_string
 
 from bascule.mcp_server._draining import Draining
 
 __all__ = ["Uvicorn"]
+
+HEADERS_WITHIN = 30.0
+"""Seconds that a client may take to send the head of a request."""
+
+PROTOCOLS = {
+    "auto": "uvicorn.protocols.http.auto:AutoHTTPProtocol",
+    "h11": "uvicorn.protocols.http.h11_impl:H11Protocol",
+    "httptools": "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol",
+}
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as _Protocol
+else:
+    _Protocol = object
+
+
+class _Punctual(_Protocol):
+    """Closes a connection whose client begins a request and does not get through its head; mixed into a protocol."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:  # Any: narrower than in asyncio
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: Any = self.cycle  # Any: None before the first request, unlike its annotation
+        if cycle is not None and not cycle.response_complete:
+            self._rest()
+        elif self._limit is None:
+            self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._rest()
+
+    def _watch(self) -> None:
+        self._limit = self.loop.call_later(HEADERS_WITHIN, self.transport.close)
+
+    def _rest(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+
+def _protocol(name: Literal["auto", "h11", "httptools"]) -> type[asyncio.Protocol]:
+    base: Any = import_from_string(PROTOCOLS[name])  # Any: what uvicorn finds is not known before it runs
+    return type(f"Punctual{base.__name__}", (_Punctual, base), {})
 
 
 class Uvicorn(uvicorn.Server):
@@ -30,12 +81,13 @@ class Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 cast("Any", app),  # Any: uvicorn's types of ASGI events are its own
-                http=http,
+                http=_protocol(http),
                 ws="none",
                 lifespan="auto",
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # who may write them is not known here; the scheme is in base_url
                 root_path=root_path,
                 timeout_graceful_shutdown=1,
             )

@@ -13,9 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from bascule.auth import PRINCIPAL_KEY
+from bascule.auth import PRINCIPAL_KEY, Auth, JWTAuth
 from bascule.context import Principal
-from bascule.mcp_server import ClientSeen, McpServer
+from bascule.mcp_server import ClientSeen, McpServer, _asgi, prompt, resource
 from bascule.mcp_server._answers import ASGIApp, Receive, Scope, Send
 from bascule.memory import Memory
 from bascule.tools import ToolContext, tool
@@ -34,6 +34,36 @@ def add(a: int, b: int) -> int:
 def whoami(context: ToolContext) -> str:
     """Say who calls, and who owns what is stored."""
     return f"{context.principal.id} {context.request_context.owner}"
+
+
+@tool
+def half() -> str:
+    """Return the name of a file that is not UTF-8."""
+    return "caf\udce9.txt"
+
+
+@tool
+def half_structured() -> dict[str, str]:
+    """Return it in an object."""
+    return {"name": "caf\udce9.txt"}
+
+
+@tool
+def half_failed() -> None:
+    """Fail with it."""
+    raise OSError("caf\udce9.txt")
+
+
+@prompt
+def half_prompt() -> str:
+    """Ask about it."""
+    return "caf\udce9.txt"
+
+
+@resource("a://b", description="caf\udce9.txt")
+def half_resource() -> str:
+    """Return it."""
+    return "caf\udce9.txt"
 
 
 def server() -> McpServer:
@@ -183,6 +213,37 @@ def test_strangers_and_their_pages_are_kept_out() -> None:
     assert client.get("/healthz", headers={"host": "10.1.2.3:8000"}).status_code == 200
 
 
+def test_a_request_with_two_hosts_or_a_broken_origin_is_refused() -> None:
+    client = loopback(server().asgi())
+    two = client.get("/mcp", headers=[("host", "127.0.0.1:8000"), ("host", "evil.example")])
+    assert two.status_code == 400
+    assert client.get("/mcp", headers={"origin": "http://["}).status_code == 403
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_half_a_character_in_a_text_is_replaced(session: bool) -> None:
+    with loopback(McpServer("s", tools=[half, half_structured, half_failed]).asgi()) as client:
+        headers = ACCEPT
+        if session:
+            opened = client.post("/mcp", json=initialize(), headers=ACCEPT)
+            headers = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        for name in ("half", "half_structured", "half_failed"):
+            answer = client.post("/mcp", json=request("tools/call", name=name, arguments={}), headers=headers)
+            assert "caf\ufffd.txt" in answer.content.decode()
+
+
+def test_half_a_character_in_what_is_read_is_replaced() -> None:
+    served = McpServer("s", prompts=[half_prompt], resources=[half_resource])
+    with loopback(served.asgi()) as client:
+        for message, name in (
+            (modern("prompts/get", name="half_prompt"), "half_prompt"),
+            (modern("resources/read", uri="a://b"), "a://b"),
+            (modern("resources/list"), ""),
+        ):
+            headers = {**headers_of(message), **({"mcp-name": name} if name else {})}
+            assert "caf\ufffd.txt" in str(client.post("/mcp", json=message, headers=headers).json())
+
+
 def test_hosts_and_origins_can_be_named() -> None:
     app = server().asgi(allowed_hosts=["api.example"], allowed_origins=["https://app.example"])
     client = TestClient(app, base_url="http://api.example", headers={"origin": "https://app.example"})
@@ -205,6 +266,42 @@ def test_health_is_told() -> None:
     assert loopback(server().asgi()).get("/readyz").status_code == 200
     assert loopback(server().asgi(ready=lambda: False)).get("/readyz").status_code == 503
     assert loopback(server().asgi(health=False)).get("/healthz").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/mcp/healthz", "/x/readyz", "/mcp/x/healthz"])
+def test_a_path_that_ends_like_a_health_check_is_guarded(path: str) -> None:
+    assert loopback(server().asgi()).get(path, headers={"host": "evil.example"}).status_code == 421
+
+
+def test_health_is_told_to_everyone_below_a_prefix_too() -> None:
+    app = Starlette(routes=[Mount("/api", app=server().asgi())])
+    assert loopback(app).get("/api/healthz", headers={"host": "10.1.2.3"}).status_code == 200
+
+
+async def broken() -> bool:
+    raise OSError("the disk is gone\nand more")
+
+
+def broken_at_once() -> bool:
+    raise ValueError("no store")
+
+
+@pytest.mark.parametrize(
+    ("ready", "logged"),
+    [
+        (broken, "OSError: the disk is gone and more"),
+        (broken_at_once, "ValueError: no store"),
+        (anyio.sleep_forever, "no answer within 0.01 s"),
+    ],
+)
+def test_an_app_that_cannot_say_whether_it_can_serve_is_not_ready(
+    ready: Any, logged: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_asgi, "READY_WITHIN", 0.01)
+    answer = loopback(server().asgi(ready=ready)).get("/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "unavailable"})
+    [record] = [record for record in caplog.records if record.name == "bascule.mcp"]
+    assert (record.getMessage(), record.exc_info) == (f"the app is not ready: {logged}", None)
 
 
 def test_what_is_not_served_is_not_found() -> None:
@@ -234,11 +331,14 @@ async def test_a_websocket_is_closed_and_an_unknown_kind_refused() -> None:
 class Headers:
     """Takes the name in a header for a verified identity."""
 
+    def __init__(self, *scopes: str) -> None:
+        self.scopes = frozenset(scopes)
+
     def protect(self, app: ASGIApp, *, base_url: str | None = None, path: str = "/mcp") -> ASGIApp:
         async def protected(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
                 name = dict(scope["headers"]).get(b"x-user", b"nobody").decode()
-                scope = {**scope, PRINCIPAL_KEY: Principal(id=name, issuer="test", subject=name)}
+                scope = {**scope, PRINCIPAL_KEY: Principal(id=name, issuer="test", subject=name, scopes=self.scopes)}
             await app(scope, receive, send)
 
         return protected
@@ -290,12 +390,56 @@ def test_a_tool_may_need_a_scope() -> None:
         """Write."""
         return "written"
 
-    message = modern("tools/call", name="write", arguments={})
+    message, without_session = (make("tools/call", name="write", arguments={}) for make in (modern, request))
     client = loopback(McpServer("s", tools=[write]).asgi(auth=Headers()))
-    answer = client.post("/mcp", json=message, headers=headers_of(message)).json()["result"]
-    assert answer["isError"]
-    assert "files:write" in answer["content"][0]["text"]
+    for answer in (
+        client.post("/mcp", json=message, headers=headers_of(message)),
+        client.post("/mcp", json=without_session, headers=ACCEPT),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (403, "insufficient_scope")
+        challenge = answer.headers["www-authenticate"]
+        assert challenge.startswith('Bearer error="insufficient_scope"')
+        assert 'scope="files:write"' in challenge
     assert modern_tools(client) == []
+    for scope in ("files:write", "files:*", "admin:*"):
+        allowed = loopback(McpServer("s", tools=[write]).asgi(auth=Headers(scope)))
+        assert modern_tools(allowed) == ["write"]
+        answer = allowed.post("/mcp", json=message, headers=headers_of(message))
+        assert answer.json()["result"]["content"][0]["text"] == "written"
+
+
+@pytest.mark.parametrize(
+    "body", ['["tools/call"]', '{"method": "tools/call"}', '{"params": "tools/call"', '"tools/call"']
+)
+def test_what_is_no_call_of_a_tool_needs_no_scope(body: str) -> None:
+    @tool(scopes=["files:write"])
+    def write() -> None:
+        """Write."""
+
+    client = loopback(McpServer("s", tools=[write]).asgi(auth=Headers()))
+    assert client.post("/mcp", content=body, headers=ACCEPT).status_code == 400
+
+
+@pytest.mark.parametrize("from_environment", [True, False])
+def test_the_host_that_auth_knows_is_answered_to(monkeypatch: pytest.MonkeyPatch, from_environment: bool) -> None:
+    monkeypatch.delenv("BASCULE_BASE_URL", raising=False)
+    url = "https://tools.example.org/prefix"
+    if from_environment:
+        monkeypatch.setenv("BASCULE_BASE_URL", url)
+    provider = JWTAuth(secret="s" * 40, issuer="https://issuer.example", algorithms=["HS256"])
+    auth = Auth(provider, base_url=None if from_environment else url)
+    client = loopback(server().asgi(auth=auth))
+    statuses = {host: client.get("/mcp", headers={"host": host}).status_code for host in HOSTS}
+    assert statuses == {"tools.example.org": 401, "localhost:8000": 401, "evil.example": 421}
+
+
+HOSTS = ("tools.example.org", "localhost:8000", "evil.example")
+
+
+def test_a_base_url_may_have_an_address_in_place_of_a_name() -> None:
+    client = loopback(server().asgi(base_url="http://[2001:db8::1]:8000"))
+    assert client.get("/mcp", headers={"host": "[2001:db8::1]:8000"}).status_code != 421
+    assert client.get("/mcp", headers={"host": "[2001:db8::2]:8000"}).status_code == 421
 
 
 def test_every_client_is_told_once() -> None:

@@ -3,6 +3,8 @@
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import anyio
 import httpx
@@ -13,6 +15,8 @@ from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, TextCon
 
 from bascule.errors import ConfigurationError, PortInUse, SettingInvalid
 from bascule.mcp_server import HttpParser, McpServer, serve_http
+from bascule.mcp_server._answers import answer
+from bascule.mcp_server._sdk import _uvicorn
 from bascule.tools import ToolContext, tool
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +44,9 @@ async def confirm(context: ToolContext) -> str:
 
 
 @asynccontextmanager
-async def served(server: McpServer, http: HttpParser = "auto", grace: float = 5) -> AsyncGenerator[str]:
+async def served(
+    server: McpServer, http: HttpParser = "auto", grace: float = 5, host: str = "127.0.0.1"
+) -> AsyncGenerator[str]:
     listening, ports = anyio.Event(), list[int]()
 
     def on_listening(host: str, port: int) -> None:
@@ -48,7 +54,7 @@ async def served(server: McpServer, http: HttpParser = "auto", grace: float = 5)
         listening.set()
 
     async def serve() -> None:
-        await serve_http(server.asgi(), port=0, http=http, grace=grace, on_listening=on_listening)
+        await serve_http(server.asgi(), host=host, port=0, http=http, grace=grace, on_listening=on_listening)
 
     with anyio.fail_after(15):
         async with anyio.create_task_group() as tasks:
@@ -127,6 +133,73 @@ async def test_both_parsers_take_white_space_off_header_values(http: HttpParser)
             received = b"".join([part async for part in stream])
     assert received.startswith(b"HTTP/1.1 200")
     assert b"reported" in received
+
+
+@pytest.mark.parametrize("http", ["h11", "httptools"])
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"])
+async def test_a_connection_on_which_headers_never_end_is_closed(
+    http: HttpParser, before: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_uvicorn, "HEADERS_WITHIN", 0.05)
+    async with (
+        served(McpServer("s"), http=http) as url,
+        await anyio.connect_tcp("127.0.0.1", httpx.URL(url).port or 0) as stream,
+    ):
+        await stream.send(before)
+        if before:
+            assert (await stream.receive()).startswith(b"HTTP/1.1 200")
+        await stream.send(b"POST /mcp HTTP/1.1\r\nhost: local")
+        assert [part async for part in stream] == []
+
+
+@pytest.mark.parametrize("http", ["h11", "httptools"])
+async def test_a_call_may_take_longer_than_its_headers(http: HttpParser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_uvicorn, "HEADERS_WITHIN", 0.05)
+
+    @tool
+    async def outlast() -> str:
+        """Go on until another connection was closed for its slowness."""
+        async with await anyio.connect_tcp("127.0.0.1", httpx.URL(url).port or 0) as stream:
+            with pytest.raises(anyio.EndOfStream):
+                await stream.receive()
+        return "done"
+
+    async with served(McpServer("s", tools=[outlast]), http=http) as url, Client(url, mode="2026-07-28") as client:
+        assert text_of(await client.call_tool("outlast", {})) == "done"
+
+
+async def test_strangers_are_kept_out_on_an_interface_for_both_protocols() -> None:
+    async with served(McpServer("s", tools=[report]), host="::") as url, httpx.AsyncClient(trust_env=False) as client:
+        answers = [
+            await client.get(url, headers={"host": host})
+            for host in ("evil.example", f"localhost:{httpx.URL(url).port}")
+        ]
+    assert [answer.status_code == 421 for answer in answers] == [True, False]
+
+
+async def test_headers_of_a_proxy_are_not_believed() -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append((scope["scheme"], scope["client"][0]))
+            await answer(send, 204)
+
+    listening, ports = anyio.Event(), list[int]()
+
+    def on_listening(host: str, port: int) -> None:
+        ports.append(port)
+        listening.set()
+
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(serve_http, app, port=0, on_listening=on_listening))
+            await listening.wait()
+            async with httpx.AsyncClient(trust_env=False) as client:
+                headers = {"x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
+                await client.get(f"http://127.0.0.1:{ports[0]}/", headers=headers)
+            tasks.cancel_scope.cancel()
+    assert seen == [("http", "127.0.0.1")]
 
 
 async def test_an_open_session_does_not_hold_up_the_end() -> None:

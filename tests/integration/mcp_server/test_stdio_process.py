@@ -125,6 +125,22 @@ def test_an_unknown_protocol_version_is_answered_with_one_that_is_known() -> Non
         assert server.receive()["result"]["protocolVersion"] == "2025-11-25"
 
 
+def test_half_a_character_in_a_text_does_not_end_the_server() -> None:
+    with served() as server:
+        server.open()
+        server.send(request(2, "tools/call", name="half", arguments={}))
+        assert server.receive()["result"]["content"][0]["text"] == "caf\ufffd.txt"
+        server.send(request(3, "tools/call", name="add", arguments={"a": 1, "b": 2}))
+        assert server.receive()["result"]["content"][0]["text"] == "3"
+
+
+def test_the_caller_is_the_person_at_this_machine() -> None:
+    with served() as server:
+        server.open()
+        server.send(request(2, "tools/call", name="whoami", arguments={}))
+        assert server.receive()["result"]["content"][0]["text"] == "local"
+
+
 def test_calls_in_flight_are_answered_when_stdin_ends_at_once() -> None:
     call = request(2, "tools/call", name="add", arguments={"a": 1, "b": 2})
     with served() as server:

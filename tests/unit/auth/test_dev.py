@@ -100,7 +100,9 @@ async def test_this_machine_has_several_addresses(peer: str) -> None:
     assert (await send(auth().protect(App()), await mint("me"), peer=peer)).status_code == 200
 
 
-@pytest.mark.parametrize("header", ["forwarded", "x-forwarded-for", "x-real-ip", "x-forwarded-host"])
+@pytest.mark.parametrize(
+    "header", ["forwarded", "via", "x-forwarded-for", "x-real-ip", "x-forwarded-host", "x-forwarded-proto"]
+)
 async def test_d30_a_proxy_in_front_is_refused(header: str) -> None:
     async with client(auth().protect(App())) as http:
         response = await http.get("/mcp", headers={"authorization": f"Bearer {await mint('me')}", header: "127.0.0.1"})

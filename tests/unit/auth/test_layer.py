@@ -172,6 +172,7 @@ async def test_d25_an_app_can_answer_with_the_challenge_itself() -> None:
     assert parameters(response)["resource_metadata"] == f"{BASE}{METADATA}/mcp"
     bare = await send(app)
     assert (bare.status_code, parameters(bare)["scope"]) == (403, "acp:run")
+    assert bare.json()["request_id"] == bare.headers["x-request-id"]
 
 
 async def test_an_auth_error_after_the_response_began_is_raised() -> None:

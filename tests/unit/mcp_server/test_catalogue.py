@@ -1,5 +1,6 @@
 """What a server offers, and the names that it refuses."""
 
+import logging
 from collections.abc import Sequence
 
 import pytest
@@ -8,7 +9,7 @@ from bascule.agents import Agent
 from bascule.context import LOCAL, Principal
 from bascule.errors import ConfigurationError, NameInvalid, NameTaken, SchemaMissing, ToolInputInvalid
 from bascule.mcp_server import ClientSeen, McpServer, Prompt, Resource, prompt, resource
-from bascule.mcp_server._clients import REMEMBERED, Caller, Clients
+from bascule.mcp_server._clients import REMEMBERED, Caller, Clients, printable
 from bascule.mcp_server._failures import failure_of
 from bascule.tools import Tool, ToolContext, tool
 from bascule.workflows import Workflow
@@ -78,7 +79,9 @@ def test_a_verified_caller_sees_the_tools_that_its_scopes_open() -> None:
 
     assert seen(LOCAL) == ["add", "write"]
     assert seen(Principal(id="a")) == ["add"]
-    assert seen(Principal(id="a", scopes=frozenset({"files:write"}))) == ["add", "write"]
+    for scope in ("files:write", "files:*", "files:write:*", "admin:*"):
+        found = seen(Principal(id="a", scopes=frozenset({scope})))
+        assert found == (["add"] if scope == "files:write:*" else ["add", "write"])
 
 
 async def test_a_prompt_converts_its_arguments_and_knows_its_caller() -> None:
@@ -185,3 +188,34 @@ def test_a_failure_shows_no_secret_and_leads_to_the_log(caplog: pytest.LogCaptur
     assert text.startswith("ValueError: api_key=[redacted] is wrong (error id ")
     error_id = text.rpartition("error id ")[2].rstrip(")")
     assert error_id in caplog.text
+    assert "abcdef123456" not in caplog.text
+
+
+def test_a_failure_is_one_short_line_in_the_log_and_a_traceback_for_those_who_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> None:
+        raise ValueError("a\nb " * 10_000)
+
+    for level, lines in ((logging.INFO, 1), (logging.DEBUG, 2)):
+        caplog.clear()
+        with caplog.at_level(level, logger="bascule.mcp"):
+            try:
+                fail()
+            except ValueError as error:
+                failure_of(error, "tool 'fail'")
+        warning, *debug = caplog.records
+        assert (warning.levelname, warning.exc_info, len(warning.getMessage()) < 300) == ("WARNING", None, True)
+        assert "\n" not in warning.getMessage()
+        assert len(caplog.records) == lines
+        assert all(record.exc_info for record in debug)
+
+
+def test_what_a_client_calls_itself_is_cut_to_what_can_be_printed() -> None:
+    assert printable("\x1b]0;title\x07evil\nERROR forged\u202e") == "]0;titleevilERROR forged"
+    assert printable("A" * 2_000_000) == "A" * 100
+
+
+def test_a_client_is_remembered_by_a_key_of_fixed_length() -> None:
+    keys = {caller(session, name).key for session in ("", "s" * 10_000) for name in ("a", "b" * 10_000)}
+    assert [len(key) for key in keys] == [64, 64, 64]

@@ -13,12 +13,26 @@ def test_loopback_names_are_accepted_on_the_loopback_interface(host: str) -> Non
     assert Guard().refusal(host=host, origin=None, address=HERE) is None
 
 
-@pytest.mark.parametrize("host", [None, "", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(None, "", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example:80"),
+        *("[::1].evil.example", "[::1]evil:80", "localhost:evil", "localhost:80:80", "localhost, evil.example", "["),
+    ],
+)
 def test_other_names_are_refused_on_the_loopback_interface(host: str | None) -> None:
     refusal = Guard().refusal(host=host, origin=None, address=HERE)
     assert refusal is not None
     assert refusal[0] == 421
     assert "allowed_hosts" in refusal[1]
+
+
+@pytest.mark.parametrize("address", ["::1", "127.0.0.5", "::ffff:127.0.0.1", "localhost"])
+def test_the_loopback_interface_has_several_addresses(address: str) -> None:
+    assert Guard().refusal(host="localhost", origin=None, address=address) is None
+    refusal = Guard().refusal(host="evil.example", origin="http://evil.example", address=address)
+    assert refusal is not None
+    assert refusal[0] == 421
 
 
 def test_any_name_is_accepted_elsewhere_unless_hosts_are_named() -> None:
@@ -57,6 +71,10 @@ def test_hosts_may_be_named(allowed: str, host: str, good: bool) -> None:
         ("https://app.example.evil.example", False),
         ("null", False),
         ("https://evil.example", False),
+        ("http://[", False),
+        ("http://[::1", False),
+        ("http://[::1]:80", True),
+        ("http://localhost@evil.example", False),
     ],
 )
 def test_pages_of_this_machine_its_own_and_the_named_ones_may_call(origin: str | None, good: bool) -> None:

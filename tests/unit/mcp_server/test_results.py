@@ -1,10 +1,12 @@
 """How results are mapped: pure functions."""
 
+import json
 from dataclasses import dataclass
 
+import pytest
 from inline_snapshot import snapshot
 
-from bascule.mcp_server._results import call_result, error_result, prompt_messages, resource_contents
+from bascule.mcp_server._results import call_result, error_result, present, prompt_messages, resource_contents
 from bascule.tools import Audio, EmbeddedResource, Image, ResourceLink
 
 
@@ -112,3 +114,49 @@ def test_prompts_are_texts_content_and_messages() -> None:
     )
     assert prompt_messages({"role": "user", "content": "x"}) == prompt_messages("x")
     assert prompt_messages(5)[0]["content"]["text"] == "5"
+
+
+@dataclass
+class Note:
+    text: str
+
+
+CUT, WHOLE = "caf\udce9 \ud83d", "caf\ufffd \ufffd"
+
+
+@pytest.mark.parametrize("value", [{CUT: [CUT]}, Note(CUT), {"deep": [{"note": Note(CUT)}]}])
+def test_a_structured_result_has_no_lone_surrogates(value: object) -> None:
+    result = call_result(value, structured=True)
+    assert not result["isError"]
+    assert WHOLE in str(result["structuredContent"])
+    assert json.loads(result["content"][0]["text"].encode()) == result["structuredContent"]
+
+
+def test_a_text_has_a_sign_in_place_of_a_lone_surrogate() -> None:
+    assert call_result(CUT, structured=False)["content"] == [{"type": "text", "text": WHOLE}]
+    assert call_result({CUT: CUT}, structured=False)["content"][0]["text"] == f'{{"{WHOLE}":"{WHOLE}"}}'
+
+
+def test_no_text_that_is_sent_has_lone_surrogates() -> None:
+    sent = [
+        call_result(CUT, structured=False),
+        call_result([CUT, ResourceLink(uri="a://b", name=CUT)], structured=False),
+        call_result({CUT: 1}, structured=False),
+        error_result(CUT),
+        prompt_messages([CUT, {"role": "user", "content": CUT}]),
+        resource_contents("a://b", CUT, None),
+        resource_contents("a://b", [EmbeddedResource(uri="a://c", data=CUT, media_type="text/plain")], None),
+        present({"description": CUT}),
+    ]
+    for wire in sent:
+        assert json.dumps(wire, ensure_ascii=False).encode()
+
+
+def test_a_surrogate_pair_in_two_pieces_becomes_one_character() -> None:
+    assert error_result("\ud83d\ude00")["content"][0]["text"] == "\N{GRINNING FACE}"
+
+
+def test_a_result_that_contains_itself_is_no_object() -> None:
+    value: list[object] = []
+    value.append(value)
+    assert call_result(value, structured=True)["isError"]

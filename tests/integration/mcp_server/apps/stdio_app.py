@@ -31,6 +31,18 @@ def add(a: int, b: int) -> int:
 
 
 @tool
+def half() -> str:
+    """Return the name of a file that is not UTF-8."""
+    return "caf\udce9.txt"
+
+
+@tool
+def whoami(context: ToolContext) -> str:
+    """Say who calls."""
+    return context.principal.id
+
+
+@tool
 def block() -> str:
     """Block a thread."""
     say("blocking")
@@ -57,7 +69,7 @@ async def wait(context: ToolContext) -> str:
     return "never"
 
 
-server = McpServer("stdio-app", tools=[add, block, block_loop, wait])
+server = McpServer("stdio-app", tools=[add, half, whoami, block, block_loop, wait])
 
 if __name__ == "__main__":
     atexit.register(say, "left in order")
