@@ -18,6 +18,9 @@ __all__ = ["RunResult", "Status", "StepResult", "StepResults", "fold"]
 
 Status: TypeAlias = Literal["running", "success", "failed", "canceled"]
 
+RunStatus: TypeAlias = Status | Literal["suspended", "paused", "tripwire"]
+"""A workflow that a server of another kind ran may also end like this."""
+
 
 class StepResults(dict[str, "StepResult"]):
     """The steps that have begun, by id; ``results["outer.inner"]`` is a step of a nested workflow."""
@@ -69,7 +72,7 @@ class RunResult:
 
     run_id: str
     workflow_id: str = ""
-    status: Status = "running"
+    status: RunStatus = "running"
     result: JsonValue = None
     error: str | None = None
     steps: StepResults = field(default_factory=StepResults)

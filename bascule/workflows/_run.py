@@ -9,7 +9,7 @@ from bascule.errors import InputError, RunError, RunIdInUse, WorkflowInputError
 from bascule.messages import JsonValue, utc_now
 from bascule.runs import LiveRun, RunLog
 from bascule.workflows._execution import Execution, Plan
-from bascule.workflows._result import RunResult, Status, fold
+from bascule.workflows._result import RunResult, RunStatus, fold
 from bascule.workflows._shape import plain
 
 __all__ = ["WorkflowOutput", "WorkflowRun"]
@@ -39,7 +39,7 @@ class WorkflowOutput(LiveRun[RunResult]):
         return self.result().__await__()
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         """How the run stands now, without waiting."""
         return self.snapshot().status
 

@@ -165,7 +165,7 @@ async def test_five_steps_are_the_default() -> None:
 
 
 async def test_a_model_that_fails_ends_the_run_with_an_error_and_keeps_the_text() -> None:
-    model = ScriptedModel([{"text": "Half an ans", "drop_after": 1}])
+    model = ScriptedModel([{"text": "Half of it", "drop_after": 1}])
     output = Agent("a", model=model).stream("go")
     assert await kinds(output.read()) == [
         "start",
@@ -366,8 +366,8 @@ def test_bad_options_and_messages_are_refused_before_anything_runs() -> None:
         agent.stream({"role": "robot", "content": "x"})
     with pytest.raises(InputError, match="keeps no memory"):
         agent.stream("go", memory={"thread": "t", "resource": "r"})
-    with pytest.raises(InputError, match="model_settings has no entry temprature"):
-        agent.stream("go", model_settings={"temprature": 1})
+    with pytest.raises(InputError, match="model_settings has no entry heat"):
+        agent.stream("go", model_settings={"heat": 1})
 
 
 def test_names_are_checked_when_the_agent_is_made() -> None:
