@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -21,7 +22,7 @@ from bascule.acp._tool import task_tool
 from bascule.acp._turn import PendingPermission
 from bascule.acp._v1 import AgentInfo
 from bascule.context import CancelToken, RequestContext, current_context
-from bascule.errors import ConfigurationError, InputError, RunIdInUse, RunNotSuspended
+from bascule.errors import ConfigurationError, InputError, RunIdInUse, RunNotSuspended, SettingInvalid
 from bascule.messages import JsonObject, MessagesInput, new_id, normalize
 from bascule.stream import FullOutput
 from bascule.tools import MemoryOption, Tool, check_name, safe_name
@@ -30,6 +31,7 @@ __all__ = ["AcpAgent"]
 
 KEPT_RUNS = 32
 KEPT_LATE = 1000
+KEPT_RELEASED = 1000
 
 
 class AcpAgent:
@@ -59,6 +61,10 @@ class AcpAgent:
         start_timeout: seconds for each step of the start.
         turn_timeout: seconds for a whole turn, waiting for a person not counted; no limit when ``None``.
         idle_timeout: seconds without any sign of progress; no limit when ``None``.
+        answer_timeout: seconds that a suspended run waits for a person; then what was asked for counts as declined and
+            the turn is stopped. No limit when ``None``.
+        max_sessions: how many threads keep their session; beyond that the one that was used the longest time ago is
+            closed, never one that is in use. Its thread begins anew, and the result says so.
         cancel_grace: seconds between asking the agent to stop a turn and ending its process.
         max_line_bytes: the longest line that is read from it.
 
@@ -66,7 +72,7 @@ class AcpAgent:
         NotFound: there is no such preset.
         ConfigurationError: neither a preset nor a command is given.
         NameInvalid: the id cannot be used in a tool name.
-        SettingInvalid: ``permissions`` is none of the accepted forms.
+        SettingInvalid: ``permissions`` is none of the accepted forms, or ``max_sessions`` is below one.
     """
 
     def __init__(
@@ -89,11 +95,15 @@ class AcpAgent:
         start_timeout: float = 60,
         turn_timeout: float | None = None,
         idle_timeout: float | None = 600,
+        answer_timeout: float | None = 900,
+        max_sessions: int = 32,
         cancel_grace: float = 5,
         max_line_bytes: int = 64 * 2**20,
     ) -> None:
         known = find_preset(preset) if preset is not None else None
         line = _command(command, args, known)
+        if max_sessions < 1:
+            raise SettingInvalid(f"max_sessions is {max_sessions}; an agent needs at least one session.")
         program = os.path.basename(line[0])  # noqa: PTH119  # a word of a command line, not a path object
         self.id: str = check_name(id or (known.name if known else safe_name(program)), what="ACP agent")
         self.name: str = name or (known.title if known else self.id)
@@ -117,6 +127,8 @@ class AcpAgent:
             start_timeout=start_timeout,
             turn_timeout=turn_timeout,
             idle_timeout=idle_timeout,
+            answer_timeout=answer_timeout,
+            max_sessions=max_sessions,
             cancel_grace=cancel_grace,
             max_line_bytes=max_line_bytes,
         )
@@ -125,6 +137,8 @@ class AcpAgent:
     def _reset(self) -> None:
         self._process: AgentProcess | None = None
         self._slots: dict[tuple[str, str], Slot] = {}
+        self._released: dict[tuple[str, str], None] = {}
+        self._made: WeakValueDictionary[str, AcpRun] = WeakValueDictionary()
         self._runs: dict[str, AcpRun] = {}
         self._late: list[LateUpdate] = []
 
@@ -153,6 +167,7 @@ class AcpAgent:
         if self._process is process:
             self._process = None
             self._slots.clear()
+            self._released.clear()
             self._runs.clear()
 
     async def connect(self, *, session: bool = False) -> AgentInfo:
@@ -237,7 +252,8 @@ class AcpAgent:
     ) -> AcpOutput:
         context = request_context or current_context() or RequestContext()
         run_id = run_id or new_id()
-        if run_id in self._runs and not self._runs[run_id].over:
+        known = self._known(run_id)
+        if known is not None and not known.over:
             raise RunIdInUse(f"The run {run_id!r} is going on. Wait for its end, or leave run_id out.")
         key = _session_key(memory, context, self.id)
         run = AcpRun(
@@ -245,24 +261,50 @@ class AcpAgent:
             agent_id=self.id,
             messages=normalize(messages),
             context=context,
-            slot=Slot() if key is None else self._slots.setdefault(key, Slot()),
+            enter=partial(self._enter, key=key),
             lasting=key is not None,
             interactive=interactive,
             start=self._running,
         )
-        self._remember(run)
+        self._made[run_id] = run
         output = AcpOutput(
             run.begin, run_id=run_id, trace_id=context.trace_id, cancel_token=abort_signal or CancelToken()
         )
         run.output, output.run = output, run
         return output
 
+    def _known(self, run_id: str) -> AcpRun | None:
+        return self._runs.get(run_id) or self._made.get(run_id)
+
+    def _enter(self, run: AcpRun, *, key: tuple[str, str] | None) -> Slot:
+        """Keep a run that begins, and return the place of its conversation."""
+        self._remember(run)
+        if key is None:
+            return Slot()
+        slot = self._slots.pop(key, None) or Slot(released=key in self._released)
+        self._released.pop(key, None)
+        self._slots[key] = slot  # the one used last stands last
+        self._make_room(slot)
+        return slot
+
     def _remember(self, run: AcpRun) -> None:
         """Keep a run for its answers; of those that are over only the last with decisions, which may be repeated."""
-        over = [known for known in self._runs.values() if known.over]
-        for known in [known for known in over if not known.decisions] + over[:-KEPT_RUNS]:
+        over = [known for known in self._runs.values() if known.over or known.lost]
+        for known in [known for known in over if known.over and not known.decisions] + over[:-KEPT_RUNS]:
             self._runs.pop(known.id, None)
         self._runs[run.id] = run
+
+    def _make_room(self, newest: Slot) -> None:
+        """Close sessions that nobody uses, the one used the longest time ago first, as many as are too many."""
+        idle = [key for key, slot in self._slots.items() if slot is not newest and not slot.claims]
+        for key in idle[: max(0, len(self._slots) - self.config.max_sessions)]:
+            slot = self._slots.pop(key)
+            if slot.session is not None or slot.released:
+                self._released[key] = None
+            if slot.session is not None and slot.process is not None:
+                slot.process.forget(slot.session)
+        while len(self._released) > KEPT_RELEASED:
+            del self._released[next(iter(self._released))]
 
     async def generate(
         self,
@@ -378,17 +420,18 @@ class AcpAgent:
 
     async def abort_run(self, run_id: str) -> None:
         """Stop a run, also one that waits for a decision; unknown and ended ones are passed over."""
-        run = self._runs.get(run_id)
+        run = self._known(run_id)
         if run is None or run.over:
             return
         if run.suspended:
-            run.suspended = False
+            run.end_suspension()
             run.stop(shown=False)
             if run.turn is not None:
                 await run.turn.ended.wait()
         elif run.output is not None:
             run.output.cancel("the run was aborted")
-            await run.output.log.wait_closed()
+            if run_id in self._runs:  # else it has not begun
+                await run.output.log.wait_closed()
 
     def _answer(
         self, run_id: str, tool_call_id: str | None, answer: Answer | None, *, option_id: str | None = None
@@ -401,18 +444,7 @@ class AcpAgent:
         if not waiting and not (run.suspended and not run.turn.pending):  # the agent may have taken its questions back
             return self._answered_before(run, tool_call_id, answer, option_id)
         answers = {key: answer or _by_option(item, option_id or "") for key, item in waiting.items()}
-        run.suspended = False
-        previous = run.output
-        assert previous is not None
-        output = AcpOutput(
-            partial(run.go_on, answers=answers),
-            run_id=run_id,
-            message_id=previous.message_id,
-            trace_id=previous.trace_id,
-        )
-        run.output, output.run = output, run
-        run.decisions.update({key: (item, output) for key, item in answers.items()})
-        return output
+        return run.resume(answers)
 
     def _answered_before(
         self, run: AcpRun, tool_call_id: str | None, answer: Answer | None, option_id: str | None

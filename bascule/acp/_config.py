@@ -32,6 +32,8 @@ class AgentConfig:
         start_timeout: seconds for each step of the start.
         turn_timeout: seconds for a whole turn.
         idle_timeout: seconds without any sign of progress.
+        answer_timeout: seconds that a question waits for a person.
+        max_sessions: how many conversations keep their session.
         cancel_grace: seconds between asking the agent to stop a turn and ending its process.
         max_line_bytes: the longest line that is read.
     """
@@ -54,5 +56,7 @@ class AgentConfig:
     start_timeout: float
     turn_timeout: float | None
     idle_timeout: float | None
+    answer_timeout: float | None
+    max_sessions: int
     cancel_grace: float
     max_line_bytes: int

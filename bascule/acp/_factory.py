@@ -29,6 +29,8 @@ class AcpOptions(TypedDict, total=False):
     start_timeout: float
     turn_timeout: float | None
     idle_timeout: float | None
+    answer_timeout: float | None
+    max_sessions: int
     cancel_grace: float
     max_line_bytes: int
 

@@ -7,7 +7,7 @@ task owns everything: when it is over, no process and no task is left, and every
 import logging
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from importlib import metadata
 from typing import cast
 
@@ -334,6 +334,11 @@ class AgentProcess:
     def respond(self, request_id: JsonValue, result: JsonValue) -> None:
         """Answer a request of the agent."""
         self._connection.respond(request_id, result)
+
+    def start_soon(self, function: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Run a function in a task that ends with the process at the latest."""
+        if self.usable:
+            self._tasks.start_soon(function)
 
     def forget(self, session: Session) -> None:
         """Close a session that nobody will use again."""

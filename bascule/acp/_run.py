@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import anyio
@@ -62,11 +63,20 @@ class AcpOutput(AgentOutput):
 
 
 class Slot:
-    """The place of one conversation: its session, and the run that uses it."""
+    """The place of one conversation: its session, and the run that uses it.
 
-    __slots__ = ("process", "run", "session")
+    Args:
+        released: whether the conversation had a session before, which was closed to make room.
 
-    def __init__(self) -> None:
+    Attributes:
+        claims: how many runs use it, or wait for that.
+    """
+
+    __slots__ = ("claims", "process", "released", "run", "session")
+
+    def __init__(self, *, released: bool = False) -> None:
+        self.released: bool = released
+        self.claims: int = 0
         self.process: AgentProcess | None = None
         self.session: Session | None = None
         self.run: AcpRun | None = None
@@ -98,7 +108,7 @@ class Starter(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, weakref_slot=True)
 class AcpRun:
     """A run, which may have several outputs: one up to each question to a person, and one after it.
 
@@ -107,7 +117,8 @@ class AcpRun:
         agent_id: the agent.
         messages: what is said.
         context: the request that it serves.
-        slot: the conversation.
+        enter: called once when the run begins; gives the conversation's place.
+        slot: that place.
         lasting: whether the conversation goes on after the run.
         interactive: whether somebody can be asked.
         start: gives the process.
@@ -120,16 +131,19 @@ class AcpRun:
     agent_id: str
     messages: Sequence[Message]
     context: RequestContext
-    slot: Slot
+    enter: Callable[["AcpRun"], Slot]
     lasting: bool
     interactive: bool
     start: Starter
+    slot: Slot = field(default_factory=Slot)
     suspended: bool = False
     decisions: dict[str, tuple[Answer, AcpOutput]] = field(default_factory=dict[str, tuple[Answer, AcpOutput]])
     output: AcpOutput | None = None
     turn: Turn | None = None
     _process: AgentProcess | None = None
     _session: Session | None = None
+    _claimed: bool = False
+    _answered: anyio.Event | None = None
     _active_since: float = 0.0
     _active_before: float = 0.0
 
@@ -143,10 +157,18 @@ class AcpRun:
         """Whether nobody will hear of it again: it is not going on and not waiting."""
         return not self.suspended and (self.output is None or self.output.log.closed)
 
+    @property
+    def lost(self) -> bool:
+        """Whether it waits for a person although the agent does not wait for the answer any more."""
+        return self.suspended and self.turn is not None and self.turn.ended.is_set()
+
     # --- drivers ---
 
     async def begin(self, output: AgentOutput) -> None:
         """Drive a run from its start."""
+        self.slot = self.enter(self)
+        self.slot.claims += 1
+        self._claimed = True
         output.log.append(StartChunk(self.id, self.agent_id, output.message_id))
         try:
             with anyio.CancelScope() as scope:
@@ -156,6 +178,7 @@ class AcpRun:
                 finally:
                     forget()
             if self._session is None:
+                self.release()
                 self._abort(output)
                 return
             turn = self._begin_turn(output)
@@ -163,14 +186,48 @@ class AcpRun:
             self.release()
             self._fail(output, error, None)
             return
+        except BaseException:
+            self.release()
+            raise
         await self._follow(output, turn)
 
-    async def go_on(self, output: AgentOutput, answers: dict[str, Answer]) -> None:
+    def resume(self, answers: dict[str, Answer], *, expired: str | None = None) -> AcpOutput:
+        """Go on from the answers of a person, whether or not anyone reads the output.
+
+        Args:
+            answers: the decisions by tool call.
+            expired: why there are none although the agent waits.
+        """
+        previous = self.output
+        assert previous is not None
+        self.end_suspension()
+        output = AcpOutput(
+            partial(self.go_on, answers=answers, expired=expired),
+            run_id=self.id,
+            message_id=previous.message_id,
+            trace_id=previous.trace_id,
+        )
+        self.output, output.run = output, self
+        self.decisions.update({key: (item, output) for key, item in answers.items()})
+        output.start()
+        return output
+
+    def end_suspension(self) -> None:
+        """Wait for no person any more."""
+        self.suspended = False
+        if self._answered is not None:
+            self._answered.set()
+
+    async def go_on(self, output: AgentOutput, answers: dict[str, Answer], expired: str | None) -> None:
         """Drive a run on from the answers of a person."""
         turn = self.turn
         assert turn is not None
         turn.attach(output.log)
         turn.progress_at = self._active_since = anyio.current_time()
+        if expired is not None:
+            turn.expire(expired)
+            output.cancel_token.cancel(expired)
+            answers = {}
         for identifier, answer in answers.items():
             turn.answer(identifier, option=answer.option, approved=answer.approved, reason=answer.reason)
         await self._follow(output, turn)
@@ -196,11 +253,12 @@ class AcpRun:
         try:
             process = await self.start()
             if slot.session is None or slot.process is not process:
-                lost = slot.session is not None
+                lost, released = slot.session is not None, slot.released
                 slot.session = await process.new_session()
-                slot.process = process
-                if lost:
-                    text = "The agent's process had ended, so the conversation begins anew."
+                slot.process, slot.released = process, False
+                if lost or released:
+                    cause = "process had ended" if lost else "session was closed to make room for others"
+                    text = f"The agent's {cause}, so the conversation begins anew."
                     slot.session.notices.append(("session_not_resumed", text))
         except BaseException:
             self.release()
@@ -233,6 +291,9 @@ class AcpRun:
 
     def release(self) -> None:
         """Let the next run use the conversation."""
+        if self._claimed:
+            self._claimed = False
+            self.slot.claims -= 1
         if self.slot.run is self:
             self.slot.run = None
             if not self.lasting and self.slot.session is not None and self.slot.process is not None:
@@ -308,6 +369,24 @@ class AcpRun:
         self.suspended = True
         self._active_before += anyio.current_time() - self._active_since
         output.log.append(SuspendedChunk(self.id, turn.pending_calls()))
+        assert self._process is not None
+        self._answered = anyio.Event()
+        limit = self._process.config.answer_timeout
+        if limit is not None:
+            self._process.start_soon(partial(self._expire, limit, self._answered))
+
+    async def _expire(self, limit: float, answered: anyio.Event) -> None:
+        """End the wait for a person who does not answer."""
+        with anyio.move_on_after(limit):
+            await answered.wait()
+        if answered.is_set() or self.turn is None:
+            return
+        if self.turn.pending:
+            reason = f"nobody answered within {limit:g} seconds"
+            answers = {key: Answer(approved=False, reason=reason) for key in self.turn.pending}
+            self.resume(answers, expired=reason)
+        else:
+            self.resume({})
 
     def _finish(self, output: AgentOutput, turn: Turn) -> None:
         error = turn.error

@@ -287,6 +287,16 @@ class Turn:
             )
         self._reject(pending, option, reason)
 
+    def expire(self, reason: str) -> None:
+        """Answer every open question with cancelled; what was asked for counts as declined."""
+        pending, self.pending = self.pending, {}
+        for item in pending.values():
+            self.denied_files.add(_named(item.request))
+            item.respond(item.request_id, CANCELLED_OUTCOME)
+            self.mapper.deny(item.call, reason)
+        names = ", ".join(item.call.tool_name for item in pending.values())
+        self.notice("answer_timeout", f"{names}: {reason}, which counts as no; the turn was stopped.")
+
     def _approve(self, pending: PendingPermission, option: PermissionOption) -> None:
         if pending.request.kind in WRITING_KINDS:
             self.approved_files.add(_named(pending.request))
