@@ -9,6 +9,8 @@ import anyio
 import httpx
 import pytest
 from fastapi import FastAPI
+from mcp import Client
+from mcp_types import TextContent
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
@@ -457,6 +459,30 @@ def test_every_client_is_told_once() -> None:
         "test 1 connected (2026-07-28) and listed 2 tools: add, whoami",
         *["test 1 connected (2025-11-25) and listed 2 tools: add, whoami"] * 2,
     ]
+
+
+def test_what_a_client_calls_itself_cannot_forge_a_log_line() -> None:
+    seen = list[ClientSeen]()
+    served = server()
+    served.on_client(seen.append)
+    opening: Any = initialize()
+    opening["params"]["clientInfo"] = {"name": "\x1b]0;x\x07a\nERROR b" + "c" * 1000, "version": "1\n" * 1000}
+    with loopback(served.asgi()) as client:
+        opened = client.post("/mcp", json=opening, headers=ACCEPT)
+        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        client.post("/mcp", json=request("tools/list"), headers=session)
+    [found] = seen
+    assert str(found).isprintable()
+    assert (found.name[:15], len(found.name), found.version) == ("]0;xaERROR bccc", 100, "1" * 100)
+
+
+async def test_a_transport_that_does_not_say_who_calls_has_anonymous_callers() -> None:
+    built = await anyio.to_thread.run_sync(server().build)
+    async with Client(built.server) as client:
+        result = await client.call_tool("whoami", {})
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    assert block.text == "anonymous anonymous"
 
 
 # --- a client that leaves ---
