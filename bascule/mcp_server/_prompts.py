@@ -43,10 +43,10 @@ class Prompt:
         meta: JsonObject | None = None,
     ) -> None:
         self._tool: Tool[..., object] = tool(name=name, description=description, title=title)(function)
-        self.name = check_name(self._tool.id, what="prompt")
+        self.name: str = check_name(self._tool.id, what="prompt")
         self.title = title
-        self.description = self._tool.description
-        self.complete = check_completions(complete, self._tool, f"prompt {self.name!r}")
+        self.description: str = self._tool.description
+        self.complete: Mapping[str, Complete] = check_completions(complete, self._tool, f"prompt {self.name!r}")
         self.meta = meta
 
     def __repr__(self) -> str:

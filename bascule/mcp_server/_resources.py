@@ -47,15 +47,15 @@ class Resource:
         if not urlsplit(uri).scheme:
             raise ConfigurationError(f"The resource URI {uri!r} has no scheme; use one such as 'notes://{uri}'.")
         self.uri = uri
-        self.template = UriTemplate.parse(uri)
-        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+        self.template: UriTemplate = UriTemplate.parse(uri)
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         self._tool: Tool[..., object] = tool(name=safe_name(self.name), description=description)(function)
         self.title = title
-        self.description = self._tool.description
+        self.description: str = self._tool.description
         self.media_type = media_type
         self.meta = meta
         self._check_parameters()
-        self.complete = check_completions(complete, self._tool, f"resource {uri!r}")
+        self.complete: Mapping[str, Complete] = check_completions(complete, self._tool, f"resource {uri!r}")
 
     def __repr__(self) -> str:
         return f"<Resource {self.uri}>"

@@ -85,7 +85,7 @@ class McpServer:
         self.instructions = instructions
         self.version = version
         self.heartbeat = heartbeat
-        self.catalogue = Catalogue(room=room_for(name))
+        self.catalogue: Catalogue = Catalogue(room=room_for(name))
         self._clients = Clients()
         self._updates: WeakSet[Updates] = WeakSet()
         for tool in tools:

@@ -10,6 +10,7 @@ from mcp_types import LOG_LEVEL_META_KEY, LoggingLevel, LoggingMessageNotificati
 
 from bascule.errors import ToolError
 from bascule.mcp_server._progress import Progress, Report
+from bascule.mcp_server._results import sendable
 from bascule.mcp_server._sdk._requests import Context, is_modern
 from bascule.mcp_server._steps import StepTexts
 from bascule.messages import JsonObject, JsonValue
@@ -55,7 +56,7 @@ class ClientChannel:
         """Send a log entry, when the client asked for this level."""
         if self._level not in LEVELS or LEVELS.index(level) < LEVELS.index(self._level):
             return
-        params = LoggingMessageNotificationParams(level=level, data=data, logger=logger)
+        params = LoggingMessageNotificationParams(level=level, data=sendable(data), logger=logger)
         await self._context.session.send_notification(
             LoggingMessageNotification(params=params), related_request_id=self._context.request_id
         )
@@ -69,7 +70,7 @@ class ClientChannel:
         Raises:
             ToolError: the client cannot be asked.
         """
-        session = self._context.session
+        message, session = sendable(message), self._context.session
         client = session.client_capabilities
         if is_modern(self._context) or client is None or client.elicitation is None or not session.can_send_request:
             raise ToolError(
@@ -102,4 +103,4 @@ class ClientChannel:
 
     async def _send(self, report: Report) -> None:
         self._sent_at = anyio.current_time()
-        await self._context.session.report_progress(report.done, report.total, report.message)
+        await self._context.session.report_progress(report.done, report.total, sendable(report.message))

@@ -56,6 +56,14 @@ def half_failed() -> None:
     raise OSError("caf\udce9.txt")
 
 
+@tool
+async def half_progress(context: ToolContext) -> str:
+    """Tell it on the way."""
+    await context.progress(1, 2, "caf\udce9.txt")
+    await context.log("error", {"file": "caf\udce9.txt"})
+    return "told"
+
+
 @prompt
 def half_prompt() -> str:
     """Ask about it."""
@@ -232,6 +240,16 @@ def test_half_a_character_in_a_text_is_replaced(session: bool) -> None:
         for name in ("half", "half_structured", "half_failed"):
             answer = client.post("/mcp", json=request("tools/call", name=name, arguments={}), headers=headers)
             assert "caf\ufffd.txt" in answer.content.decode()
+
+
+def test_half_a_character_told_on_the_way_is_replaced() -> None:
+    with loopback(McpServer("s", tools=[half_progress]).asgi()) as client:
+        opened = client.post("/mcp", json=initialize(), headers=ACCEPT)
+        headers = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        call = request("tools/call", name="half_progress", arguments={}, _meta={"progressToken": "p"})
+        answer = client.post("/mcp", json=call, headers=headers).content.decode()
+    assert answer.count("caf\ufffd.txt") == 2
+    assert "told" in answer
 
 
 def test_half_a_character_in_what_is_read_is_replaced() -> None:
