@@ -290,13 +290,12 @@ async def test_a_question_that_the_agent_takes_back_is_gone_and_the_turn_goes_on
     async with agent_of(agent, project) as coder:
         result = await coder.generate("Go.")
         text = result.text
+        with anyio.fail_after(10):  # the agent may read the answer to its question after it has ended its turn
+            while not await refused(agent):  # noqa: ASYNC110  # another process has it
+                await anyio.sleep(0.01)
         if result.status == "suspended":  # seen before it was taken back
-            with anyio.fail_after(10):
-                while not await refused(agent):  # noqa: ASYNC110  # another process has it
-                    await anyio.sleep(0.01)
             result = await coder.approve_tool_call(run_id=result.run_id)
             text += result.text
-        assert await refused(agent)
     assert (result.status, text) == ("success", "never mind")
 
 
