@@ -31,6 +31,26 @@ Ready: TypeAlias = Callable[[], bool | Awaitable[bool]]
 """Returns whether the app can serve."""
 
 
+_NO_BATCH = {
+    "jsonrpc": "2.0",
+    "id": None,
+    "error": {
+        "code": -32600,
+        "message": "The body must hold one JSON-RPC 2.0 message; batches are not part of this protocol.",
+    },
+}
+
+
+def _beginning_with(first: Message, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives a message that was read already, and then the others."""
+    waiting = [first]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
 class McpAsgi:
     """Serves MCP under one path, and the health checks.
 
@@ -95,6 +115,12 @@ class McpAsgi:
             live.heed(stopping)
             if scope["method"] == "GET":
                 receive = _until(stopping, receive)
+        if scope["method"] == "POST":
+            first = await receive()
+            if bytes(first.get("body", b"")).lstrip()[:1] == b"[":
+                await answer(send, 400, _NO_BATCH)
+                return
+            receive = _beginning_with(first, receive)
         response = Response(send)
         await live.sessions.serve(_stripped(scope), receive, response.send)
         await response.end()

@@ -230,6 +230,14 @@ def test_a_request_with_two_hosts_or_a_broken_origin_is_refused() -> None:
     assert client.get("/mcp", headers={"origin": "http://["}).status_code == 403
 
 
+def test_a_batch_is_refused_in_a_sentence() -> None:
+    with loopback(server().asgi()) as client:
+        answer = client.post("/mcp", content=b' [{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', headers=ACCEPT)
+        assert answer.status_code == 400
+        assert "batches are not part of this protocol" in answer.json()["error"]["message"]
+        assert client.post("/mcp", json=request("tools/list"), headers=ACCEPT).status_code == 200
+
+
 @pytest.mark.parametrize("session", [True, False])
 def test_half_a_character_in_a_text_is_replaced(session: bool) -> None:
     with loopback(McpServer("s", tools=[half, half_structured, half_failed]).asgi()) as client:
