@@ -89,7 +89,7 @@ def _parse_stringified(given: JsonObject, error: ValidationError) -> dict[str, J
         if isinstance(key, str) and isinstance(value, str) and value[:1] in ("[", "{"):
             try:
                 repaired[key] = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
             changed = True
     return repaired if changed else None

@@ -155,6 +155,8 @@ async def test_text_that_is_not_json_is_refused_and_not_guessed_at() -> None:
         await take.execute({"items": "[1,"})
     with pytest.raises(ToolInputInvalid, match="items"):
         await take.execute({"items": '["x"]'})
+    with pytest.raises(ToolInputInvalid, match="items"):
+        await take.execute({"items": "[" * 100_000})
 
 
 async def test_parameters_may_have_names_that_pydantic_uses_itself() -> None:
