@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,9 @@ class Session:
                     _run_in_savepoint(connection, job)
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # the jobs fail either way, and the thread has to go on to say so
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             for job in batch:
                 job.error = job.error or error
         for job in batch:
